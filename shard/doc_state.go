@@ -21,6 +21,7 @@ type docState struct {
 	id       string
 	base     *doc.Record // as stored; nil: there is no such document
 	tree     doc.Tree    // shares nothing with base
+	older    olderRevs   // what base has beside its tree
 	fresh    []freshRev  // contents that came with this group's edits, in order
 	removed  []doc.Rev   // stored revisions that left the tree
 	contents []content   // small attachments that came with this group's edits
@@ -41,6 +42,7 @@ func newDocState(id string, base *doc.Record) *docState {
 	s := &docState{id: id, base: base}
 	if base != nil {
 		s.tree = base.Tree.Clone()
+		s.older.partial, s.older.below = base.Partial, base.Below
 	}
 	return s
 }
@@ -89,14 +91,24 @@ func (s *docState) join(p doc.Path, limit int) {
 	s.merge(p, doc.Node{Rev: p.Rev()}, limit)
 }
 
-func (s *docState) merge(p doc.Path, n doc.Node, limit int) doc.Outcome {
+// revsLimit is the limit of revisions that holds when a request names one.
+func revsLimit(limit int) int {
 	if limit <= 0 {
-		limit = DefaultRevsLimit
+		return DefaultRevsLimit
+	}
+	return limit
+}
+
+func (s *docState) merge(p doc.Path, n doc.Node, limit int) doc.Outcome {
+	limit = revsLimit(limit)
+	if s.older.partial {
+		p = p.From(s.older.below.Tip)
 	}
 	outcome, removed := s.tree.Add(p, n, limit)
 	if outcome != doc.Known {
 		s.changed = true
 		s.noteRemoved(removed)
+		s.noteRemoved(s.older.cut(&s.tree, limit))
 	}
 	return outcome
 }
@@ -148,6 +160,7 @@ func (s *docState) writes() docWrites {
 		return out
 	}
 	next := &doc.Record{ID: s.id, Winner: winner.Rev, Deleted: winner.Deleted, Tree: s.tree}
+	next.Below, next.Partial = s.older.below, s.older.partial
 	next.External, next.Active = s.tree.LeafSizes()
 	out.next = next
 	isFresh := false // the base's winner came again in this group
@@ -221,9 +234,9 @@ type reader interface {
 // readDocState reads a document to decide on it. fresh says that it most likely does
 // not exist.
 func readDocState(from *storage.Store, id string, fresh bool) (*docState, error) {
-	look := from.Record
+	look := from.Tip
 	if fresh {
-		look = from.ProbeRecord
+		look = from.ProbeTip
 	}
 	rec, ok, err := look(id)
 	if err != nil {

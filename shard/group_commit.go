@@ -226,6 +226,16 @@ func (g *groupCommit) revision(id string, rev doc.Rev) (doc.Revision, error) {
 	return readRevision(g.store, id, rev)
 }
 
+// history reads what lies in blocks for a task: the group has not changed those yet.
+func (g *groupCommit) history(id string, below doc.Below) (doc.Tree, error) {
+	return g.store.History(id, below)
+}
+
+// oldest is history for the first block.
+func (g *groupCommit) oldest(id string, below doc.Below) (doc.Tree, error) {
+	return g.store.Oldest(id, below)
+}
+
 // unchangedSince reports whether a document is as a request read it that noted the
 // node's clock before.
 func (g *groupCommit) unchangedSince(id string, ts uint64) bool {

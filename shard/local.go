@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/shard/query"
+	"divan/shard/writefence"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -47,8 +48,8 @@ type Local struct {
 	Compactions *Compactions // those that run
 	Attachments *Attachments // contents before an edit refers to them, and their reading
 	LocalDocs   *LocalDocs
-	Clones      *Clones    // copies made of parts of other copies
-	Writes      WriteFence // is passed by all changes that a coordinator counts
+	Clones      *Clones          // copies made of parts of other copies
+	Writes      writefence.Fence // is passed by all changes that a coordinator counts
 
 	states    *copyStates
 	validator func(ctx context.Context, copy, db string) (Validate, error)

@@ -74,6 +74,9 @@ func (t *purgeTask) stage(g *groupCommit) error {
 		if err != nil {
 			return err
 		}
+		if err := s.widen(g); err != nil {
+			return err
+		}
 		if !done {
 			t.results[i].Purged = s.purge(it.Revs, l)
 		}

@@ -185,7 +185,7 @@ func (s *stored) readAhead(edits []Edit) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	s.ahead = make(map[string]*doc.Record, len(ids))
-	err := s.store.Records(ids, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
+	err := s.store.Tips(ids, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
 	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}
@@ -201,6 +201,14 @@ func (s stored) state(id string, fresh bool) (*docState, error) {
 
 func (s stored) revision(id string, rev doc.Rev) (doc.Revision, error) {
 	return readRevision(s.store, id, rev)
+}
+
+func (s stored) history(id string, below doc.Below) (doc.Tree, error) {
+	return s.store.History(id, below)
+}
+
+func (s stored) oldest(id string, below doc.Below) (doc.Tree, error) {
+	return s.store.Oldest(id, below)
 }
 
 // fullPartitions returns those partitions among the edits' that are at their

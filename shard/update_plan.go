@@ -21,6 +21,7 @@ type docSource interface {
 	// likely does not exist.
 	state(id string, fresh bool) (*docState, error)
 	revision(id string, rev doc.Rev) (doc.Revision, error)
+	historySource
 }
 
 // errStale sends a task back to its request: what was validated is not what
@@ -82,6 +83,9 @@ func (p *updatePlan) edit(i int) error {
 	if err != nil {
 		return err
 	}
+	if err := s.prepare(e, p.req.NewEdits, p.req.Limits.Revs, p.from); err != nil {
+		return err
+	}
 	asks := p.validator.wants(e.ID)
 	v := p.decision(s, e, asks)
 	rev, purged := p.purged[i]
@@ -97,7 +101,9 @@ func (p *updatePlan) edit(i int) error {
 		return nil
 	case v.stored:
 		s.join(e.Path, p.req.Limits.Revs)
-		p.done(s, e.Path.Rev(), res)
+		if err := p.done(s, e.Path.Rev(), res); err != nil {
+			return err
+		}
 		return p.keptBefore(s, e, res)
 	case p.absent[i]:
 		res.Err = fault.Newf(fault.Unavailable, "The content of an attachment of %s is not in this copy.", e.ID)
@@ -139,14 +145,17 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 		}
 	}
 	if judged {
-		if err := p.validator.validate(i, v, proposed(p.req.NewEdits, e, atts), replaced(s, v, base)); err != nil {
+		old, err := replaced(s, v, base, p.from)
+		if err != nil {
+			return err
+		}
+		if err := p.validator.validate(i, v, proposed(p.req.NewEdits, e, atts), old); err != nil {
 			return refuse(res, err)
 		}
 	}
 	s.add(path, doc.Revision{Deleted: e.Deleted, Body: doc.StoredBody(e.Body), Atts: atts}, contents, p.req.Limits.Revs)
-	p.done(s, path.Rev(), res)
 	p.keep(e, atts, res)
-	return nil
+	return p.done(s, path.Rev(), res)
 }
 
 // keep tells what the stubs of an edit stand for. atts is in the order of the
@@ -188,11 +197,12 @@ func (p *updatePlan) keptBefore(s *docState, e *Edit, res *EditResult) error {
 }
 
 // done fills in the result of an edit whose revision is in the tree.
-func (p *updatePlan) done(s *docState, rev doc.Rev, res *EditResult) {
+func (p *updatePlan) done(s *docState, rev doc.Rev, res *EditResult) (err error) {
 	res.Rev = rev
 	if !p.req.NoPath {
-		res.Path = s.tree.Path(rev, 0)
+		res.Path, err = s.path(rev, p.from)
 	}
+	return err
 }
 
 // base returns the content of the revision that stubs and validation functions
@@ -223,14 +233,18 @@ func proposed(interactive bool, e *Edit, atts []doc.Attachment) *Doc {
 }
 
 // replaced is the old document as validation functions see it.
-func replaced(s *docState, v *decision, content doc.Revision) *Doc {
+func replaced(s *docState, v *decision, content doc.Revision, from historySource) (*Doc, error) {
 	if v.base.IsZero() {
-		return nil
+		return nil, nil
+	}
+	path, err := s.path(v.base, from)
+	if err != nil {
+		return nil, err
 	}
 	return &Doc{
 		ID: s.id, Rev: v.base, Deleted: content.Deleted, Body: content.Body, Atts: content.Atts,
-		Revisions: s.tree.Path(v.base, 0),
-	}
+		Revisions: path,
+	}, nil
 }
 
 // refuse puts a refusal into the result and passes on any other error.

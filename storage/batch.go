@@ -94,11 +94,12 @@ func (b *Batch) Size() int {
 // aggregates. old is the record as it is before, nil for a new document.
 // next.Seq must be above every sequence in use, or old.Seq when the leaves
 // stay as they are. Bodies that next.Inline does not hold are the caller's to
-// put.
+// put. Put decides which of the revisions lie in blocks and sets next.Below.
 func (b *Batch) Put(old, next *doc.Record) {
 	if b.err != nil {
 		return
 	}
+	b.settle(old, next)
 	b.key = keyspace.AppendDoc(b.key[:0], next.ID)
 	b.val = next.AppendBinary(b.val[:0])
 	b.set()
@@ -124,7 +125,7 @@ func (b *Batch) Put(old, next *doc.Record) {
 	}
 }
 
-// Remove takes a document out: record and sequence entry. Its bodies are the
+// Remove takes a document out: record, history and sequence entry. Its bodies are the
 // caller's to delete; its attachments go with the next compaction unless they
 // are deleted too.
 func (b *Batch) Remove(old *doc.Record) {
@@ -135,6 +136,9 @@ func (b *Batch) Remove(old *doc.Record) {
 	b.delete()
 	b.key = keyspace.AppendHead(b.key[:0], old.ID)
 	b.delete()
+	for n, end := old.Below.Blocks(); n < end; n++ {
+		b.blocksOf(old.ID).DeleteBlock(n)
+	}
 	b.dropSeq(old.Seq)
 	b.count(old, nil)
 }

@@ -119,7 +119,7 @@ func startPipeline(s *Store) *pipeline {
 			}
 			b := s.NewBatch()
 			for _, e := range waiters {
-				if _, _, err := s.ProbeRecord(e.ed.id); err != nil {
+				if _, _, err := s.ProbeTip(e.ed.id); err != nil {
 					panic(err)
 				}
 				w.put(b, e.ed)
@@ -196,7 +196,7 @@ func BenchmarkBulk(b *testing.B) {
 					if order == "random" {
 						id = fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64())
 					}
-					if _, _, err := s.ProbeRecord(id); err != nil {
+					if _, _, err := s.ProbeTip(id); err != nil {
 						b.Fatal(err)
 					}
 					w.put(batch, edit{id: id, body: body})
@@ -216,7 +216,7 @@ func BenchmarkBulk(b *testing.B) {
 }
 
 // BenchmarkHotRecord: the record of one of a thousand documents that are written again and
-// again, among 200,000, found by Record and by ProbeRecord.
+// again, among 200,000, found by Record and by ProbeTip.
 func BenchmarkHotRecord(b *testing.B) {
 	s := benchStore(b)
 	ids := fill(b, s, 50_000)[:1000]
@@ -231,7 +231,7 @@ func BenchmarkHotRecord(b *testing.B) {
 		must(b, err)
 		must(b, c.Wait())
 	}
-	for name, look := range map[string]func(string) (doc.Record, bool, error){"record": s.Record, "probe": s.ProbeRecord} {
+	for name, look := range map[string]func(string) (doc.Record, bool, error){"record": s.Record, "probe": s.ProbeTip} {
 		b.Run(name, func(b *testing.B) {
 			defer cpuMetric(b)()
 			for i := 0; b.Loop(); i++ {
@@ -271,7 +271,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("record-missing", func(b *testing.B) {
 		defer cpuMetric(b)()
 		for i := 0; b.Loop(); i++ {
-			if _, ok, err := s.ProbeRecord(ids[i*7919%len(ids)][:20]); ok || err != nil {
+			if _, ok, err := s.ProbeTip(ids[i*7919%len(ids)][:20]); ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // checker verifies one moment of a store. Every invariant that binds two
@@ -24,7 +25,7 @@ type checker struct {
 
 	live, deleted    uint64
 	external, active int64
-	changes          uint64
+	changes, blocks  uint64
 	docLow, docTop   *blockCheck
 	seqLow, seqTop   *blockCheck
 }
@@ -60,7 +61,7 @@ func (c *checker) each(space byte, fn func(key, value []byte) error) error {
 
 func (c *checker) run() error {
 	steps := []func() error{
-		c.openBlocks, c.checkDocs, c.checkSequence, c.checkBodies, c.checkContents, c.checkUploads,
+		c.openBlocks, c.checkDocs, c.checkBlocks, c.checkSequence, c.checkBodies, c.checkContents, c.checkUploads,
 		c.checkPurges, c.checkTotals,
 	}
 	for _, step := range steps {
@@ -97,7 +98,7 @@ func (c *checker) close() error {
 func (c *checker) checkDocs() error {
 	err := c.each(keyspace.Docs, func(key, value []byte) error {
 		id := string(keyspace.Tail(key))
-		rec, err := doc.DecodeRecord(id, value)
+		rec, err := c.decode(id, value)
 		if err != nil {
 			c.problemf("document %q: %v", id, err)
 			return nil
@@ -133,6 +134,34 @@ func (c *checker) checkDocs() error {
 	return err
 }
 
+// decode decodes a record with its whole history.
+func (c *checker) decode(id string, value []byte) (doc.Record, error) {
+	rec, err := doc.DecodeRecord(id, value)
+	if err == nil && rec.Partial {
+		first, end := rec.Below.Blocks()
+		c.blocks += end - first
+		var older doc.Tree
+		if older, err = records.History(c.snap.snap, id, rec.Below); err == nil {
+			err = rec.Widen(&older)
+		}
+		if !c.s.blocks.Load() {
+			c.problemf("document %q has blocks of its history, the name of the store's marker tells of none", id)
+		}
+	}
+	return rec, err
+}
+
+// checkBlocks counts the blocks of histories: as many as records have found leave no stray
+// one.
+func (c *checker) checkBlocks() error {
+	found := uint64(0)
+	err := c.each(keyspace.History, func(_, _ []byte) error { found++; return nil })
+	if err == nil && found != c.blocks {
+		c.problemf("%d blocks of histories, the documents have %d", found, c.blocks)
+	}
+	return err
+}
+
 // checkRecord compares the fields of a record with its tree.
 func (c *checker) checkRecord(rec *doc.Record) {
 	winner, ok := rec.Tree.Winner()
@@ -151,7 +180,7 @@ func (c *checker) checkRecord(rec *doc.Record) {
 
 // checkHead compares a record with its copy without the body.
 func (c *checker) checkHead(rec *doc.Record) error {
-	value, ok, err := getCopy(c.snap.snap, keyspace.AppendHead(nil, rec.ID))
+	value, ok, err := records.Value(c.snap.snap, keyspace.AppendHead(nil, rec.ID))
 	if err == nil && (!ok || !bytes.Equal(value, rec.AppendHead(nil))) {
 		c.problemf("document %q: its head for listings is missing or another", rec.ID)
 	}
@@ -160,7 +189,7 @@ func (c *checker) checkHead(rec *doc.Record) error {
 
 // checkEntry compares a record with its entry in the sequence.
 func (c *checker) checkEntry(rec *doc.Record) error {
-	value, ok, err := getCopy(c.snap.snap, keyspace.AppendSeq(nil, rec.Seq))
+	value, ok, err := records.Value(c.snap.snap, keyspace.AppendSeq(nil, rec.Seq))
 	if err != nil {
 		return err
 	}
@@ -185,7 +214,7 @@ func (c *checker) checkStored(rec *doc.Record) error {
 			v, err = doc.DecodeRevision(rec.Inline)
 		} else {
 			var ok bool
-			v, ok, err = getRevision(c.snap.snap, rec.ID, n.Rev)
+			v, ok, err = records.Revision(c.snap.snap, rec.ID, n.Rev)
 			if err == nil && !ok {
 				c.problemf("document %q: no body of %v", rec.ID, n.Rev)
 				continue
@@ -245,7 +274,7 @@ func (c *checker) checkSequence() error {
 			return nil
 		}
 		var h doc.Head
-		found, err := getHead(c.snap.snap, string(change.ID), &h)
+		found, err := records.Head(c.snap.snap, string(change.ID), &h)
 		if err != nil {
 			return err
 		}
@@ -267,6 +296,8 @@ func (c *checker) checkSequence() error {
 
 // checkBodies looks for the record of every body.
 func (c *checker) checkBodies() error {
+	var rec doc.Record // of the last body: those of a document follow each other
+	found := false
 	return c.each(keyspace.Bodies, func(key, value []byte) error {
 		id, rev, ok := keyspace.CutBody(key)
 		if !ok {
@@ -276,11 +307,13 @@ func (c *checker) checkBodies() error {
 		if _, err := doc.DecodeRevision(value); err != nil {
 			c.problemf("document %q, revision %v: %v", id, rev, err)
 		}
-		rec, ok, err := getRecord(c.snap.snap, string(id))
-		if err != nil {
-			return err
+		if !found || rec.ID != string(id) {
+			var err error
+			if rec, found, err = records.Get(c.snap.snap, string(id)); err != nil {
+				return err
+			}
 		}
-		if n, _, known := rec.Tree.Find(rev); !ok || !known || !n.Stored {
+		if n, _, known := rec.Tree.Find(rev); !found || !known || !n.Stored {
 			c.problemf("document %q: body of %v, which its tree does not know as stored", id, rev)
 		}
 		return nil
@@ -316,7 +349,7 @@ func (c *checker) checkUploads() error {
 			c.problemf("upload key %x is malformed", key)
 			return nil
 		}
-		_, ok, err := getCopy(c.snap.snap, keyspace.AppendChunk(nil, string(id), content, 0))
+		_, ok, err := records.Value(c.snap.snap, keyspace.AppendChunk(nil, string(id), content, 0))
 		if err == nil && !ok {
 			c.problemf("document %q: upload %x without content", id, content)
 		}
@@ -372,7 +405,7 @@ func (c *checker) checkTotals() error {
 
 // checkLast looks for documents above the last id.
 func (c *checker) checkLast() error {
-	last, err := lastID(c.snap.snap)
+	last, err := records.LastID(c.snap.snap)
 	if err == nil && last > c.snap.state.last {
 		c.problemf("document %q is above %q, the last id in memory", last, c.snap.state.last)
 	}

@@ -7,14 +7,15 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // StoredDoc is a document in the bytes that a store keeps of it, to be put into
 // another store under the same sequence (Batch.Replace).
 type StoredDoc struct {
 	ID     string
-	Change []byte // its entry in the sequence
-	Record []byte
+	Change []byte           // its entry in the sequence
+	Record []byte           // with its whole history in it
 	Bodies []StoredRevision // of the bodies keyspace
 	// Kept are contents that its revisions refer to and that the other store was
 	// seen to have.
@@ -28,10 +29,16 @@ type StoredRevision struct {
 }
 
 // RecordTexts calls fn for each of many documents, whose ids are in ascending order,
-// with its record as it is stored, nil for one that does not exist. It is valid until
-// fn returns.
+// with its record in the stored form, its whole history in it, nil for one that does not
+// exist. It is valid until fn returns.
 func (s *Snapshot) RecordTexts(ids []string, fn func(i int, record []byte) error) error {
-	return s.texts(keyspace.Docs, ids, fn)
+	return s.texts(keyspace.Docs, ids, func(i int, record []byte) error {
+		record, err := records.Expand(s.snap, ids[i], record)
+		if err != nil {
+			return err
+		}
+		return fn(i, record)
+	})
 }
 
 // Fronts is Store.Fronts of the moment.
@@ -43,7 +50,7 @@ func (s *Snapshot) texts(space byte, ids []string, fn func(i int, value []byte) 
 	if err := s.s.Err(); err != nil {
 		return err
 	}
-	err := walkKnown(s.snap, space, ids, func(i int, it *pebble.Iterator) error {
+	err := records.Walk(s.snap, space, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			return fn(i, nil)
 		}

@@ -68,7 +68,7 @@ func (b *Batch) Erase(ids []string) {
 		b.delete()
 		b.dropSeq(old.Seq)
 		b.countSums(ids[i], headSums(old).Neg(), false)
-		return b.dropBodies(ids[i], nil)
+		return errors.Join(b.dropBlocks(ids[i]), b.dropBodies(ids[i], nil))
 	})
 }
 
@@ -95,6 +95,9 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 	if err := doc.DecodeHead(d.Record, &h); err != nil {
 		return fmt.Errorf("document %q: %w", d.ID, err)
 	}
+	if doc.HasBlocks(d.Record) {
+		return fmt.Errorf("document %q: %w", d.ID, format.Corrupt("record: a part of its history is elsewhere"))
+	}
 	b.key = keyspace.AppendDoc(b.key[:0], d.ID)
 	b.val = append(b.val[:0], d.Record...)
 	b.set()
@@ -114,7 +117,7 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 			b.dropSeq(old.Seq)
 			b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
 		}
-		if err := b.dropBodies(d.ID, d.Bodies); err != nil {
+		if err := errors.Join(b.dropBlocks(d.ID), b.dropBodies(d.ID, d.Bodies)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -177,7 +178,7 @@ func (g *garbage) empty() bool {
 
 // findIn looks at one document.
 func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
-	rec, ok, err := getRecord(r, id)
+	rec, ok, err := records.Get(r, id)
 	if err != nil {
 		return g, err
 	}

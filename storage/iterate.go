@@ -9,6 +9,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // Range selects ids with Lo <= id < Hi, in descending order when Desc. An empty
@@ -233,9 +234,10 @@ func (d *Docs) Branched() (bool, error) {
 	return doc.Branched(value), nil
 }
 
-// Record decodes the whole record of the row. Nothing aliases the iterator.
+// Record decodes the record of the row, Partial when older revisions are in blocks: its
+// leaves are always there. Nothing aliases the iterator.
 func (d *Docs) Record() (doc.Record, error) {
-	return decodeRecordCopy(string(d.ID()), d.it)
+	return records.Decode(string(d.ID()), d.it)
 }
 
 // Locals iterates over local documents in the order of their ids. ID and Value

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // Records reads many documents, whose ids are in ascending order, and calls fn for
@@ -16,16 +16,34 @@ import (
 // what as many calls of Record do. The records belong to fn; nothing aliases the
 // store.
 func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
+	return s.records(ids, true, fn)
+}
+
+// Tips is Records without what lies in blocks of histories.
+func (s *Store) Tips(ids []string, fn func(i int, rec *doc.Record)) error {
+	return s.records(ids, false, fn)
+}
+
+func (s *Store) records(ids []string, whole bool, fn func(i int, rec *doc.Record)) error {
 	return s.walk(keyspace.Docs, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			fn(i, nil)
 			return nil
 		}
-		rec, err := decodeRecordCopy(ids[i], it)
-		if err == nil {
-			fn(i, &rec)
+		rec, err := records.Decode(ids[i], it)
+		ok := true
+		if err == nil && whole && rec.Partial {
+			rec, ok, err = records.Get(s.inst.DB(), ids[i])
 		}
-		return err
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			fn(i, &rec)
+		default:
+			fn(i, nil) // gone meanwhile
+		}
+		return nil
 	})
 }
 
@@ -53,7 +71,7 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 	}
 	last := s.states.Load().prev.last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
-	if err := walkKnown(s.inst.DB(), space, ids[:known], fn); err != nil {
+	if err := records.Walk(s.inst.DB(), space, ids[:known], fn); err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
 	for i := known; i < len(ids); i++ {
@@ -62,33 +80,4 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 		}
 	}
 	return nil
-}
-
-// walkKnown looks ids up that may exist.
-func walkKnown(r pebble.Reader, space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: keyspace.Start(space), UpperBound: keyspace.End(space), UseL6Filters: true,
-	})
-	if err != nil {
-		return err
-	}
-	var key []byte
-	for i, id := range ids {
-		key = append(keyspace.AppendSpace(key[:0], space), id...)
-		switch {
-		case it.SeekPrefixGE(key):
-			err = fn(i, it)
-		case it.Error() != nil:
-			err = it.Error()
-		default:
-			err = fn(i, nil)
-		}
-		if err != nil {
-			break
-		}
-	}
-	return errors.Join(err, it.Close())
 }

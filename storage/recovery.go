@@ -11,6 +11,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // storeKind is what the instances of shard copies are.
@@ -49,7 +50,7 @@ func (s *Store) load(db *pebble.DB) error {
 	if v.origins, err = readOrigins(db); err != nil {
 		return err
 	}
-	if v.last, err = lastID(db); err != nil {
+	if v.last, err = records.LastID(db); err != nil {
 		return err
 	}
 	if v.docs, err = loadTopBlocks(db, keyspace.AggDocs); err != nil {

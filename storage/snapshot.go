@@ -9,6 +9,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // Snapshot is a store at one moment: between two batches, whatever is applied
@@ -88,7 +89,7 @@ func (s *Snapshot) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return rec, false, err
 	}
-	return getRecord(s.snap, id)
+	return records.Get(s.snap, id)
 }
 
 // Head is Store.Head of the moment.
@@ -96,7 +97,7 @@ func (s *Snapshot) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return false, err
 	}
-	return getHead(s.snap, id, h)
+	return records.Head(s.snap, id, h)
 }
 
 // Revision is Store.Revision of the moment.
@@ -104,7 +105,7 @@ func (s *Snapshot) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, er
 	if err := s.s.Err(); err != nil {
 		return v, false, err
 	}
-	return getRevision(s.snap, id, rev)
+	return records.Revision(s.snap, id, rev)
 }
 
 // CountDocs returns how many live documents have an id below before. Its cost

@@ -17,6 +17,7 @@ import (
 	"divan/storage/identity"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 	"divan/storage/uploads"
 )
 
@@ -37,6 +38,7 @@ type Store struct {
 	handle
 	id       identity.Identity // but for Copy: copyID
 	copyID   atomic.Uint64
+	blocks   atomic.Bool // histories may lie in blocks: the name of the marker says so
 	uploads  *uploads.Set
 	swept    int        // uploads that opening has removed
 	opening  sync.Mutex // one first write opens the instance
@@ -79,6 +81,7 @@ func (e *Engine) openStore(name string) (member, error) {
 		handle: e.newHandle(name), id: id, uploads: e.uploads.Of(name),
 	}
 	s.copyID.Store(id.Copy)
+	s.blocks.Store(id.Blocks)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)
@@ -197,13 +200,13 @@ func (s *Store) Partitioned() bool { return s.id.Partitioned }
 // durable yet.
 func (s *Store) Counters() Counters { return s.states.Load().prev.counters }
 
-// ProbeRecord is Record for a document that most likely does not exist, as a new one
+// ProbeTip is Tip for a document that most likely does not exist, as a new one
 // does not: for that it costs microseconds.
-func (s *Store) ProbeRecord(id string) (rec doc.Record, ok bool, err error) {
+func (s *Store) ProbeTip(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return probeRecord(s.inst.DB(), id)
+	return records.ProbeTip(s.inst.DB(), id)
 }
 
 // Record returns the record of a document as of the last applied batch; ok is
@@ -213,7 +216,33 @@ func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return getRecord(s.inst.DB(), id)
+	return records.Get(s.inst.DB(), id)
+}
+
+// Tip is Record without what lies in blocks of a long history.
+func (s *Store) Tip(id string) (rec doc.Record, ok bool, err error) {
+	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
+		return rec, false, err
+	}
+	return records.GetTip(s.inst.DB(), id)
+}
+
+// History returns the revisions of a document that are in blocks. The error is
+// fault.Corruption when the document has changed since below was read so that they are no
+// longer all there.
+func (s *Store) History(id string, below doc.Below) (doc.Tree, error) {
+	if err := s.Err(); err != nil {
+		return doc.Tree{}, err
+	}
+	return records.History(s.inst.DB(), id, below)
+}
+
+// Oldest is History for those that lie in one block with the oldest.
+func (s *Store) Oldest(id string, below doc.Below) (doc.Tree, error) {
+	if err := s.Err(); err != nil {
+		return doc.Tree{}, err
+	}
+	return records.Oldest(s.inst.DB(), id, below)
 }
 
 // Head fills h with the front of the record of a document, enough to answer
@@ -223,7 +252,7 @@ func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return getHead(s.inst.DB(), id, h)
+	return records.Head(s.inst.DB(), id, h)
 }
 
 // Front is Head without Inline, from the keyspace of heads: a twentieth of the
@@ -232,7 +261,7 @@ func (s *Store) Front(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return getFront(s.inst.DB(), id, h)
+	return records.Front(s.inst.DB(), id, h)
 }
 
 // Revision returns a revision from the bodies keyspace, where all are but the
@@ -242,7 +271,7 @@ func (s *Store) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err e
 	if err := s.Err(); err != nil {
 		return v, false, err
 	}
-	return getRevision(s.inst.DB(), id, rev)
+	return records.Revision(s.inst.DB(), id, rev)
 }
 
 // Local returns the text of a local document; ok is false when there is none.
@@ -251,7 +280,7 @@ func (s *Store) Local(id string) (text []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	var key [128]byte
-	return getCopy(s.inst.DB(), keyspace.AppendLocal(key[:0], id))
+	return records.Value(s.inst.DB(), keyspace.AppendLocal(key[:0], id))
 }
 
 // discardLogger is for the engine's own empty instance, which does no I/O.

@@ -9,6 +9,7 @@ import (
 
 	"divan/storage/fault"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // A large content is durable before the document that refers to it. In between
@@ -38,7 +39,7 @@ type uses struct {
 // readUses costs a read of everything the document has but its contents.
 func readUses(r pebble.Reader, id string) (uses, error) {
 	u := uses{id: id, keys: map[keyspace.ContentKey]bool{}}
-	rec, _, err := getRecord(r, id)
+	rec, _, err := records.GetTip(r, id)
 	if err == nil && rec.Inline != nil {
 		err = useContents(u.keys, rec.Inline)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // The stored values that have a meaning outside of this package.
@@ -39,7 +40,7 @@ func readCounters(r pebble.Reader) (uint64, Counters, error) {
 }
 
 func readOrigins(r pebble.Reader) ([]Origin, error) {
-	value, ok, err := getCopy(r, keyspace.AppendMeta(nil, keyspace.MetaOrigins))
+	value, ok, err := records.Value(r, keyspace.AppendMeta(nil, keyspace.MetaOrigins))
 	if err != nil || !ok {
 		return nil, err
 	}

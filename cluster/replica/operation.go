@@ -44,7 +44,7 @@ type Operation[Q, A any] struct {
 	// Counted is for what a coordinator counts the answers of: it is refused unless it was
 	// made by the very map of the database that this node has.
 	Counted bool
-	// Writes is for changes that a coordinator counts; see shard.WriteFence.
+	// Writes is for changes that a coordinator counts; see writefence.Fence.
 	Writes bool
 	// Unheld is for what makes a copy, takes any of that name away, or reads nothing of it.
 	Unheld bool

@@ -15,6 +15,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // Options say what is written. All are required but Origins.
@@ -169,6 +170,10 @@ func (f *filler) copyDocs() error {
 		id := string(keyspace.Tail(key))
 		if !f.Belongs(id) {
 			return nil
+		}
+		record, err := records.Expand(f.Source, id, record)
+		if err != nil {
+			return fmt.Errorf("document %q: %w", id, err)
 		}
 		if err := f.copyDoc(&counts, key, id, record); err != nil {
 			return fmt.Errorf("document %q: %w", id, err)

@@ -16,6 +16,9 @@ type Record struct {
 	Winner  Rev
 	Deleted bool // the winner is a tombstone, so every leaf is
 	Tree    Tree
+	Below   Below // which revisions are in blocks
+	// Partial: Tree does not have them, and is one path that begins at Below.Tip.
+	Partial bool
 	// Inline is the encoded Revision of the winner, nil when that is larger
 	// than InlineLimit or not stored.
 	Inline []byte
@@ -40,6 +43,7 @@ const (
 	recordDeleted = 0x01
 	recordInline  = 0x02
 	recordLongID  = 0x04 // the winner's id has not 16 bytes: uvarint length first
+	recordBlocks  = 0x08 // older revisions are in blocks
 )
 
 // AppendBinary appends the stored form; the id is not part of it (it is the
@@ -49,14 +53,22 @@ const (
 //	uvarint seq; uvarint winner position; winner id
 //	uvarint external, active
 //	uvarint length and bytes of Inline, when flagged
-//	tree
+//	uvarint Below.Floor, when flagged
+//	tree, from Below.Tip on when flagged
 func (r *Record) AppendBinary(dst []byte) []byte {
+	at := len(dst)
 	dst = r.appendHead(dst, r.Inline != nil)
 	if r.Inline != nil {
 		dst = binary.AppendUvarint(dst, uint64(len(r.Inline)))
 		dst = append(dst, r.Inline...)
 	}
-	return r.Tree.appendBinary(dst)
+	if r.Below == (Below{}) {
+		return r.Tree.appendBinary(dst)
+	}
+	dst[at] |= recordBlocks
+	dst = binary.AppendUvarint(dst, r.Below.Floor)
+	tip := Tree{nodes: r.Tree.nodes[r.Below.Tip-r.Tree.nodes[0].pos:]}
+	return tip.appendPath(dst)
 }
 
 // AppendHead appends the part of the stored form that DecodeHead reads, without
@@ -112,6 +124,9 @@ func (r *reader) skipHead() {
 	if flags&recordInline != 0 {
 		r.bytes()
 	}
+	if flags&recordBlocks != 0 {
+		r.uvarint()
+	}
 }
 
 func (r *reader) head(h *Head) {
@@ -149,8 +164,11 @@ func Branched(record []byte) bool {
 	return r.branched()
 }
 
+// HasBlocks reports whether older revisions of an encoded record are in blocks.
+func HasBlocks(record []byte) bool { return len(record) > 0 && record[0]&recordBlocks != 0 }
+
 // StoredOutside reports whether a revision of an encoded record has its content in
-// the bodies keyspace. It allocates nothing.
+// the bodies keyspace. The record has no blocks. It allocates nothing.
 func StoredOutside(record []byte) bool {
 	if len(record) == 0 {
 		return false
@@ -164,8 +182,9 @@ func StoredOutside(record []byte) bool {
 	return n > 0
 }
 
-// DecodeRecord reads the stored form of the document id. Inline aliases b; the
-// tree and the winner's name do not. The error is fault.Corruption.
+// DecodeRecord reads the stored form of the document id: Partial when revisions are in
+// blocks. Inline aliases b; the tree and the winner's name do not. The error is
+// fault.Corruption.
 func DecodeRecord(id string, b []byte) (Record, error) {
 	r := reader{b: b}
 	var h Head
@@ -177,8 +196,11 @@ func DecodeRecord(id string, b []byte) (Record, error) {
 		ID: id, Seq: h.Seq, Winner: h.Winner, Deleted: h.Deleted, Inline: h.Inline,
 		External: h.External, Active: h.Active,
 	}
+	if HasBlocks(b) {
+		rec.Partial, rec.Below.Floor = true, r.uvarint()
+	}
 	r.tree(&rec.Tree)
-	if r.bad || len(r.b) != 0 {
+	if r.bad || len(r.b) != 0 || rec.Partial && !rec.setTip() {
 		return Record{}, damaged("document record")
 	}
 	return rec, nil

@@ -184,6 +184,14 @@ func (p Path) Parent() Rev {
 	return Rev{Pos: p.Start - 1, ID: p.IDs[1]}
 }
 
+// From returns the part of the path at positions from pos on.
+func (p Path) From(pos uint64) Path {
+	if p.Start < pos {
+		return Path{}
+	}
+	return Path{Start: p.Start, IDs: p.IDs[:min(uint64(len(p.IDs)), p.Start-pos+1)]}
+}
+
 // AppendJSON appends the path as CouchDB shows it in a document:
 // {"start":N,"ids":["…",…]}.
 func (p Path) AppendJSON(dst []byte) []byte {

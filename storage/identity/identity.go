@@ -16,11 +16,13 @@ import (
 // Identity is what is fixed when a store is made. It is kept in the name of an
 // empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is there or not, so
 // that a store is made with two syncs of directories and never half. In format 2
-// there is no copy, in format 1 no owner either.
+// there is no copy, in format 1 no owner either. Format 4 is 3 for a store whose
+// histories may lie in blocks.
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
 	Copy        uint64 // id of the copy in the map of its database; 0: not told
+	Blocks      bool   // histories may lie in blocks; only with Copy
 	owner       string // see ownerOf; empty in format 1
 }
 
@@ -31,6 +33,7 @@ const (
 	formatOne         = "1-"
 	formatTwo         = "2-"
 	formatThree       = "3-"
+	formatFour        = "4-"
 	partitionedSuffix = "-partitioned"
 )
 
@@ -39,7 +42,11 @@ func (id Identity) FileName() string {
 	name := hex.EncodeToString(id.UUID[:])
 	switch {
 	case id.Copy != 0:
-		name = formatThree + name + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
+		number := formatThree
+		if id.Blocks {
+			number = formatFour
+		}
+		name = number + name + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
 	case id.owner != "":
 		name = formatTwo + name + "-" + id.owner
 	default:
@@ -53,7 +60,7 @@ func (id Identity) FileName() string {
 }
 
 // Newest is the newest format that this program knows.
-const Newest = 3
+const Newest = 4
 
 // Is reports whether a file is one that makes its directory a store, of
 // whatever format.
@@ -109,7 +116,7 @@ func Find(files []string) (id Identity, err error) {
 			continue
 		}
 		format, rest := rest[:min(len(formatOne), len(rest))], rest[min(len(formatOne), len(rest)):]
-		if format != formatOne && format != formatTwo && format != formatThree {
+		if format != formatOne && format != formatTwo && format != formatThree && format != formatFour {
 			return id, fmt.Errorf("store of an unknown format: %s", f)
 		}
 		rest, id.Partitioned = strings.CutSuffix(rest, partitionedSuffix)
@@ -126,19 +133,19 @@ func (id *Identity) parse(format, rest string) bool {
 	number := ""
 	if format != formatOne {
 		rest, id.owner, _ = strings.Cut(rest, "-")
-		if format == formatThree {
+		if format == formatThree || format == formatFour {
 			id.owner, number, _ = strings.Cut(id.owner, "-")
 		}
 		if len(id.owner) != len(ownerOf("")) {
 			return false
 		}
 	}
-	if format == formatThree {
+	if format == formatThree || format == formatFour {
 		n, err := strconv.ParseUint(number, 10, 64)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
 			return false
 		}
-		id.Copy = n
+		id.Copy, id.Blocks = n, format == formatFour
 	}
 	raw, err := hex.DecodeString(rest)
 	return err == nil && copy(id.UUID[:], raw) == len(raw) && len(raw) == len(id.UUID)

@@ -49,6 +49,28 @@ func SetCopy(fs vfs.FS, dir, store string, copyID uint64) error {
 	return instance.SyncDir(fs, dir)
 }
 
+// AllowBlocks notes in the directory of a store that its histories may lie in blocks;
+// durable on return. The store says which copy it is.
+func AllowBlocks(fs vfs.FS, dir, store string) error {
+	id, _, err := Read(fs, dir)
+	if err == nil {
+		err = id.Check(store)
+	}
+	if err == nil && id.Copy == 0 {
+		err = fault.Newf(fault.Corruption, "The directory of %s does not say which copy it is.", store)
+	}
+	if err != nil {
+		return err
+	}
+	old := id.FileName()
+	if id.Blocks = true; old != id.FileName() {
+		if err := fs.Rename(fs.PathJoin(dir, old), fs.PathJoin(dir, id.FileName())); err != nil {
+			return err
+		}
+	}
+	return instance.SyncDir(fs, dir) // also of a name that an earlier call could not sync
+}
+
 // Make makes a directory with the file that makes it a store, durably.
 func (id Identity) Make(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {

@@ -21,6 +21,7 @@ const (
 	Local       = 'l' // id → text
 	Meta        = 'm' // name → value
 	Purges      = 'p' // purge sequence → purge
+	History     = 'r' // id, number of the block → older revisions of a long history
 	Sequence    = 's' // update sequence → change
 	Uploads     = 'u' // id, content key → empty; content that perhaps no revision refers to yet
 )
@@ -168,6 +169,20 @@ func CutBody(key []byte) (id []byte, rev doc.Rev, ok bool) {
 		return nil, doc.Rev{}, false
 	}
 	return id, doc.Rev{Pos: binary.BigEndian.Uint64(rest), ID: string(rest[8:])}, true
+}
+
+// AppendBlock appends the key of a block of a document's history.
+func AppendBlock(dst []byte, id string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendEscaped(AppendSpace(dst, History), id), number)
+}
+
+// CutBlock takes the key of such a block apart; id may alias key.
+func CutBlock(key []byte) (id []byte, number uint64, ok bool) {
+	id, rest, ok := CutEscaped(key[PrefixLen:])
+	if !ok || len(rest) != 8 {
+		return nil, 0, false
+	}
+	return id, binary.BigEndian.Uint64(rest), true
 }
 
 // ContentKey names one attachment content inside its document.

@@ -1,4 +1,5 @@
-package shard
+// Package writefence tells when all writes have ended that a node let in before.
+package writefence
 
 import (
 	"context"
@@ -9,13 +10,13 @@ import (
 	"divan/storage/pause"
 )
 
-// WriteFence tells when all writes have ended that had begun before. A write begins before
+// Fence tells when all writes have ended that had begun before. A write begins before
 // it looks at which map it was made by, so that after Drain none is under way that was
 // let in by a map older than the node had when Drain was called. Nothing waits for Drain.
 //
 // Writes count in one of two epochs; Drain begins the other one and waits for the first
 // to be empty.
-type WriteFence struct {
+type Fence struct {
 	epoch    atomic.Uint32
 	writing  [2]atomic.Int64
 	draining sync.Mutex
@@ -24,7 +25,7 @@ type WriteFence struct {
 }
 
 // Begin counts a write; its epoch is given back to End.
-func (f *WriteFence) Begin() (epoch uint32) {
+func (f *Fence) Begin() (epoch uint32) {
 	for {
 		e := f.epoch.Load()
 		f.writing[e&1].Add(1)
@@ -36,7 +37,7 @@ func (f *WriteFence) Begin() (epoch uint32) {
 }
 
 // End ends a write.
-func (f *WriteFence) End(epoch uint32) { f.writing[epoch&1].Add(-1) }
+func (f *Fence) End(epoch uint32) { f.writing[epoch&1].Add(-1) }
 
 // drainPoll is the first pause before Drain looks again; the pauses double up to lastPoll.
 const (
@@ -46,7 +47,7 @@ const (
 
 // Drain returns when all writes have ended that had begun before it was called, or with
 // the error of ctx.
-func (f *WriteFence) Drain(ctx context.Context) error {
+func (f *Fence) Drain(ctx context.Context) error {
 	// One that begins to wait after now does for this one as well.
 	before, turn := f.begun.Load(), false
 	err := poll(ctx, func() bool {

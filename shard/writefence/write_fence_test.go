@@ -1,4 +1,4 @@
-package shard
+package writefence
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type drain struct {
 }
 
 // startDrain calls Drain and lets it look at what there is.
-func startDrain(ctx context.Context, f *WriteFence) *drain {
+func startDrain(ctx context.Context, f *Fence) *drain {
 	ctx, abort := context.WithCancel(ctx)
 	d := &drain{abort: abort}
 	go func() {
@@ -36,7 +36,7 @@ func startDrain(ctx context.Context, f *WriteFence) *drain {
 
 // look lets all Drains look at what there is, also those that wait for each other.
 func look() {
-	pass(100 * lastPoll)
+	<-time.After(100 * lastPoll) // of the bubble
 	synctest.Wait()
 }
 
@@ -59,7 +59,7 @@ func (d *drain) end(t *testing.T, want error, why string) {
 // TestDrain: it waits for the writes that began before it, and for no others.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f WriteFence
+		var f Fence
 		began := time.Now()
 		if err := f.Drain(t.Context()); err != nil || !time.Now().Equal(began) {
 			t.Fatalf("without writes: %v after %v", err, time.Since(began))
@@ -87,7 +87,7 @@ func TestDrain(t *testing.T) {
 func TestDrainAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, oldFirst := range []bool{true, false} {
-			var f WriteFence
+			var f Fence
 			old := f.Begin()
 			d := startDrain(t.Context(), &f)
 			d.abort()
@@ -148,7 +148,7 @@ type fenceStep struct {
 
 // fenceHistory is what has happened to a fence.
 type fenceHistory struct {
-	fence   WriteFence
+	fence   Fence
 	writes  int
 	open    []openWrite
 	running []runningDrain
@@ -231,7 +231,7 @@ func (h *fenceHistory) fail(format string, args ...any) {
 // TestFenceRace has many write and drain at once.
 func TestFenceRace(t *testing.T) {
 	const writers, drainers, rounds = 8, 3, 50
-	var f WriteFence
+	var f Fence
 	var begun, ended [writers]atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	var writing, draining sync.WaitGroup
@@ -279,7 +279,7 @@ func TestFenceRace(t *testing.T) {
 // other: one does it for all.
 func TestDrainsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f WriteFence
+		var f Fence
 		first := f.Begin()
 		one := startDrain(t.Context(), &f)
 		look()

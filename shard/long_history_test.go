@@ -1,0 +1,245 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"divan/storage"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// grow edits a document many times, each edit on top of the last one's revision, in
+// one request or several.
+func (r *run) grow() {
+	id := r.id()
+	n := rapid.IntRange(1, 80).Draw(r.rt, "revisions")
+	perRequest := rapid.SampledFrom([]int{1, 3, 40, 80}).Draw(r.rt, "per request")
+	noPath := rapid.Bool().Draw(r.rt, "no path")
+	deletes := rapid.IntRange(0, 9).Draw(r.rt, "deletes") == 0
+	parent, alive := doc.Rev{}, true
+	if d := r.m.docs[id]; d != nil {
+		parent = d.leaves()[0]
+		alive = !d.nodes[parent].deleted
+		deletes = deletes && len(d.leaves()) == 1 // another leaf would win then
+	}
+	for n > 0 {
+		edits := make([]Edit, min(n, perRequest))
+		n -= len(edits)
+		for i := range edits {
+			r.i++
+			e := Edit{ID: id, Deleted: deletes && alive && r.i%5 == 0, Body: fmt.Appendf(nil, `{"i":%d}`, r.i)}
+			if alive {
+				e.Parent = parent
+			}
+			parent = doc.Rev{Pos: parent.Pos + 1, ID: doc.NewRevID(e.Deleted, parent, e.Body, nil)}
+			alive = !e.Deleted
+			edits[i] = e
+		}
+		got, err := r.n.Update(context.Background(), UpdateRequest{
+			Copy: copyName, NewEdits: true, NoPath: noPath, Edits: edits, Limits: Limits{Revs: r.m.limit},
+		})
+		if err != nil {
+			r.rt.Fatalf("update: %v", err)
+		}
+		want, _ := r.m.update(true, edits)
+		for i := range edits {
+			if got[i].Err != nil || got[i].Rev != want[i].rev {
+				r.rt.Fatalf("edit %d of %q on %s: %v %v, want %v", i, id, edits[i].Parent, got[i].Rev, got[i].Err, want[i])
+			}
+		}
+		if last := got[len(got)-1]; !noPath && last.Rev == parent {
+			r.equal("path", fmt.Sprint(pathOf(last.Path)), fmt.Sprint(r.m.docs[id].lineage(parent)))
+		}
+	}
+}
+
+// TestLongHistories is TestAgainstModel for documents with so many revisions that older
+// ones lie in blocks, and limits that change.
+func TestLongHistories(t *testing.T) {
+	limits := []int{1, 10, 40, 60, 64, 70, 100, 1000}
+	rapid.Check(t, func(rt *rapid.T) {
+		r := &run{rt: rt, m: &model{docs: map[string]*modelDoc{}, limit: rapid.SampledFrom(limits).Draw(rt, "limit")}, ids: []string{"a", "b"}}
+		r.n = open(t, newFS(), Options{})
+		r.n.create(CreateOptions{ID: 7})
+		defer func() { r.n.stop() }()
+		rt.Repeat(map[string]func(*rapid.T){
+			"grow":        func(rt *rapid.T) { r.rt = rt; r.grow() },
+			"grow again":  func(rt *rapid.T) { r.rt = rt; r.grow() },
+			"interactive": func(rt *rapid.T) { r.rt = rt; r.update(true) },
+			"replicated":  func(rt *rapid.T) { r.rt = rt; r.update(false) },
+			"purge":       func(rt *rapid.T) { r.rt = rt; r.purge() },
+			"compact":     func(rt *rapid.T) { r.rt = rt; r.compact() },
+			"limit":       func(rt *rapid.T) { r.m.limit = rapid.SampledFrom(limits).Draw(rt, "limit") },
+			"reopen": func(*rapid.T) {
+				fs := r.n.fs
+				r.n.stop()
+				r.n = open(t, fs, Options{})
+			},
+			"": func(rt *rapid.T) {
+				r.rt = rt
+				for _, id := range r.m.ids() {
+					r.compareDoc(id, r.m.docs[id])
+				}
+				r.n.check()
+			},
+		})
+		r.n.check()
+	})
+}
+
+// TestCloneLongHistories clones documents whose history lies in blocks, again and again.
+func TestCloneLongHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := &run{rt: rt, m: &model{docs: map[string]*modelDoc{}, limit: 100}, ids: cloneIDs[:2]}
+		r.n = open(t, newFS(), Options{})
+		r.n.create(CreateOptions{ID: 7})
+		r.n.createHalves(CreateOptions{ID: 8})
+		defer func() { r.n.stop() }()
+		clone := func() {
+			r.n.cloneHalves(r.rt, rapid.SampledFrom([]int{1, 5000, 0}).Draw(r.rt, "step"))
+			r.n.compareHalves(r.rt)
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"grow":       func(rt *rapid.T) { r.rt = rt; r.grow() },
+			"grow again": func(rt *rapid.T) { r.rt = rt; r.grow() },
+			"replicated": func(rt *rapid.T) { r.rt = rt; r.update(false) },
+			"purge all":  func(rt *rapid.T) { r.rt = rt; r.purgeDoc() },
+			"compact":    func(rt *rapid.T) { r.rt = rt; r.compact() },
+			"clone":      func(rt *rapid.T) { r.rt = rt; clone() },
+		})
+		r.rt = rt
+		clone()
+	})
+}
+
+// TestEditWritesTip: an edit of a document with a thousand revisions writes some dozens of
+// them, whatever the limit cuts off meanwhile, and reads no more.
+func TestEditWritesTip(t *testing.T) {
+	n := open(t, newFS(), Options{})
+	n.create(CreateOptions{ID: 7})
+	defer n.stop()
+	var parent doc.Rev
+	grow := func(count, limit int) {
+		for range count {
+			e := Edit{ID: "a", Parent: parent, Body: []byte(`{}`)}
+			res, err := n.Update(context.Background(), UpdateRequest{
+				Copy: copyName, NewEdits: true, NoPath: true, Edits: []Edit{e}, Limits: Limits{Revs: limit},
+			})
+			if err != nil || res[0].Err != nil {
+				t.Fatal(err, res)
+			}
+			parent = res[0].Rev
+		}
+	}
+	grow(1300, 1000)
+	stored := func(floor uint64, revs int) {
+		n.acquire(t, copyName, func(s *storage.Store) {
+			tip, _, err := s.Tip("a")
+			if err != nil || !tip.Partial || tip.Below.Floor != floor || tip.Tree.Len() > 47 {
+				t.Fatalf("%v: partial %v, %+v, %d revisions in the record", err, tip.Partial, tip.Below, tip.Tree.Len())
+			}
+			whole, _, err := s.Record("a")
+			if err != nil || whole.Tree.Len() != revs {
+				t.Fatalf("%v: %d revisions, want %d", err, whole.Tree.Len(), revs)
+			}
+		})
+		n.check()
+	}
+	stored(301, 1000)
+	grow(1, 500)
+	stored(802, 500)
+}
+
+// TestMarkerOfBlocks: the marker of a store tells of blocks before there are any, and
+// stores without a long history keep theirs, as does one that does not say which copy it is.
+func TestMarkerOfBlocks(t *testing.T) {
+	for _, c := range []struct {
+		copyID uint64
+		revs   int
+		want   string
+	}{{7, 46, "STORE-3-"}, {7, 47, "STORE-4-"}, {0, 64, "STORE-2-"}} {
+		n := open(t, newFS(), Options{})
+		n.create(CreateOptions{ID: c.copyID})
+		var parent doc.Rev
+		for i := range c.revs {
+			e := Edit{ID: "a", Parent: parent, Body: bytes.Repeat([]byte(" "), i)}
+			e.Body = append(e.Body, "{}"...)
+			res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{e}, Limits: Limits{Revs: 1000}})
+			if err != nil || res[0].Err != nil {
+				t.Fatal(err, res)
+			}
+			parent = res[0].Rev
+		}
+		files, err := n.fs.List("/data/" + copyName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(files, " "), c.want) {
+			t.Errorf("%d revisions of copy %d: %v, want %s", c.revs, c.copyID, files, c.want)
+		}
+		n.check()
+		fs := n.fs
+		n.stop()
+		n = open(t, fs, Options{})
+		if d, err := n.get(OpenRequest{ID: "a", Revs: true}); err != nil || len(d.Revisions.IDs) != c.revs {
+			t.Errorf("after a restart: %v, %v", d, err)
+		}
+		n.stop()
+	}
+}
+
+// TestDamagedHistory: a block that is gone fails the requests that need it, and no other.
+func TestDamagedHistory(t *testing.T) {
+	n := open(t, newFS(), Options{})
+	n.create(CreateOptions{ID: 7})
+	defer n.stop()
+	var parent doc.Rev
+	edit := func(id string, e Edit) error {
+		e.ID = id
+		res, err := n.Update(context.Background(), UpdateRequest{
+			Copy: copyName, NewEdits: e.Path.Start == 0, NoPath: true, Edits: []Edit{e}, Limits: Limits{Revs: 1000},
+		})
+		if err == nil {
+			parent = res[0].Rev
+		}
+		return err
+	}
+	for range 100 {
+		if err := edit("a", Edit{Parent: parent, Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.acquire(t, copyName, func(s *storage.Store) {
+		tip, _, err := s.Tip("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := s.NewBatch()
+		b.Remove(&tip)
+		b.Put(nil, &tip) // Partial: its blocks are taken to be there
+		c, err := b.Apply()
+		if err == nil {
+			err = c.Wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := edit("a", Edit{Parent: parent, Body: []byte("{}")}); err != nil {
+		t.Errorf("an edit of the newest revision: %v", err)
+	}
+	branch := doc.Path{Start: 2, IDs: []string{"x", "y"}}
+	if err := edit("a", Edit{Path: branch, Body: []byte("{}")}); !fault.Is(err, fault.Corruption) {
+		t.Errorf("a branch: %v", err)
+	}
+	parent = doc.Rev{}
+	if err := edit("b", Edit{Body: []byte("{}")}); err != nil {
+		t.Errorf("another document: %v", err)
+	}
+}

@@ -1,0 +1,195 @@
+package doc
+
+import "encoding/binary"
+
+// A history that is one long path is kept in two places: the newest revisions in the
+// record of the document, those before them in blocks, which an edit does not touch. An
+// edit of a document with a thousand revisions then writes some dozens of them.
+
+// blockLen is how many positions a block covers: block n those from n*blockLen on.
+const blockLen = 32
+
+// minTip is how many revisions a record keeps at least beside blocks. It has up to blockLen
+// - 1 more.
+const minTip = 16
+
+// Below says which revisions of a document are in blocks: those at positions from Floor
+// on and before Tip, a multiple of blockLen. What a block has below Floor is cut off and
+// counts no more. The zero value: none are.
+type Below struct{ Floor, Tip uint64 }
+
+// Blocks returns the numbers of the blocks: from first on, end is the first that is none.
+func (b Below) Blocks() (first, end uint64) { return b.Floor / blockLen, b.Tip / blockLen }
+
+// BlockOf returns the number of the block that a position is in.
+func BlockOf(pos uint64) uint64 { return pos / blockLen }
+
+// tipOf returns where the part of a path that stays in the record begins, when its newest
+// revision has that position.
+func tipOf(newest uint64) uint64 {
+	if newest < minTip {
+		return 0
+	}
+	return (newest - (minTip - 1)) / blockLen * blockLen
+}
+
+// BlockWriter takes changes of the blocks of a document.
+type BlockWriter interface {
+	PutBlock(number uint64, block []byte)
+	DeleteBlock(number uint64)
+}
+
+// NeedsBlocks reports whether Settle puts revisions of r into blocks where none are yet.
+func (r *Record) NeedsBlocks() bool { return r.Below == (Below{}) && r.settled() != (Below{}) }
+
+// settled returns what Settle sets Below to.
+func (r *Record) settled() Below {
+	if len(r.Tree.nodes) == 0 {
+		return r.Below
+	}
+	newest := r.Tree.nodes[len(r.Tree.nodes)-1].pos
+	if r.Partial {
+		return Below{Floor: r.Below.Floor, Tip: max(r.Below.Tip, tipOf(newest))}
+	}
+	root := r.Tree.nodes[0].pos
+	if tip := tipOf(newest); tip+1 >= root+blockLen && r.Tree.line() { // block 0 has no position 0
+		return Below{Floor: root, Tip: tip}
+	}
+	return Below{}
+}
+
+// Settle decides which revisions of r are kept in blocks, sets Below to it, and hands what
+// has to be written beside the record to w. old is the record as it is stored, nil when there
+// is none. When r is Partial, so is old, or it was when it was read.
+func (r *Record) Settle(old *Record, w BlockWriter) {
+	var was Below
+	if old != nil {
+		was = old.Below
+	}
+	from, next := r.Below.Tip, r.settled()
+	if !r.Partial {
+		from = next.Floor
+	}
+	r.Below = next
+	first, end := next.Blocks()
+	for n, stop := was.Blocks(); n < stop; n++ {
+		if n < first || n >= end {
+			w.DeleteBlock(n)
+		}
+	}
+	for n := BlockOf(from); n < end && next != (Below{}); n++ {
+		w.PutBlock(n, r.Tree.appendBlock(nil, n))
+	}
+}
+
+// setTip sets Below.Tip of a record that has been read without its blocks; false when the
+// two do not fit together.
+func (r *Record) setTip() bool {
+	if len(r.Tree.nodes) == 0 || !r.Tree.line() {
+		return false
+	}
+	r.Below.Tip = r.Tree.nodes[0].pos
+	return r.Below.Floor > 0 && r.Below.Floor < r.Below.Tip && r.Below.Tip%blockLen == 0
+}
+
+// Widen makes a record whole that is Partial: history has what is in blocks.
+// The error is fault.Corruption when it does not.
+func (r *Record) Widen(history *Tree) error {
+	whole, err := r.Below.Join(history, &r.Tree)
+	if err == nil {
+		r.Tree, r.Partial = whole, false
+	}
+	return err
+}
+
+// Join returns the tree of what is in blocks and of what goes on from there. The error
+// is fault.Corruption when the former is not what b says.
+func (b Below) Join(history, tip *Tree) (Tree, error) {
+	if len(history.nodes) == 0 || history.nodes[0].pos != b.Floor {
+		return Tree{}, damaged("history")
+	}
+	whole := Tree{nodes: make([]treeNode, 0, len(history.nodes)+len(tip.nodes)+1)}
+	whole.nodes = append(whole.nodes, history.nodes...)
+	return whole, whole.Append(tip)
+}
+
+// The first byte of an encoded block: version and flags.
+const blockVersion = 0x10
+
+// appendBlock appends the stored form of a block of a tree that is one path: its version,
+// then those of its revisions that are there as a tree.
+func (t *Tree) appendBlock(dst []byte, number uint64) []byte {
+	root := t.nodes[0].pos
+	lo, hi := max(number*blockLen, root)-root, (number+1)*blockLen-root
+	part := Tree{nodes: t.nodes[lo:hi]}
+	return part.appendPath(append(dst, blockVersion))
+}
+
+// AddBlock adds a stored block to a tree that holds the older ones, without what is below
+// floor. The error is fault.Corruption; the tree is then of no use.
+func (t *Tree) AddBlock(number uint64, block []byte, floor uint64) error {
+	r := reader{b: block}
+	var part Tree
+	if r.byte()&versionMask != blockVersion {
+		return damaged("block of a history")
+	}
+	r.tree(&part)
+	if r.bad || len(r.b) != 0 || len(part.nodes) == 0 || !part.line() {
+		return damaged("block of a history")
+	}
+	lo, hi := part.nodes[0].pos, part.nodes[len(part.nodes)-1].pos
+	if BlockOf(lo) != number || hi != (number+1)*blockLen-1 || lo > max(floor, number*blockLen) {
+		return damaged("block of a history")
+	}
+	if lo < floor {
+		part.nodes = part.nodes[min(floor-lo, uint64(len(part.nodes))):]
+	}
+	return t.Append(&part)
+}
+
+// Append adds a path to a tree that is one and ends right before it. The error is
+// fault.Corruption when it does not.
+func (t *Tree) Append(p *Tree) error {
+	if len(p.nodes) == 0 {
+		return nil
+	}
+	n := len(t.nodes)
+	if n > 0 {
+		if t.nodes[n-1].pos+1 != p.nodes[0].pos {
+			return damaged("history")
+		}
+		t.nodes[n-1].inner = true
+	}
+	t.nodes = append(t.nodes, p.nodes...)
+	for i := n; i < len(t.nodes); i++ {
+		t.nodes[i].parent = int32(i - 1)
+	}
+	return nil
+}
+
+// At returns the revision at a position of a tree that is one path; false when it has none.
+func (t *Tree) At(pos uint64) (Node, bool) {
+	if len(t.nodes) == 0 || pos < t.nodes[0].pos || pos-t.nodes[0].pos >= uint64(len(t.nodes)) {
+		return Node{}, false
+	}
+	return t.nodes[pos-t.nodes[0].pos].node(), true
+}
+
+// appendPath appends a tree that is one path, or a part of one, as appendBinary does.
+func (t *Tree) appendPath(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(t.nodes)))
+	size := 0
+	for i := range t.nodes {
+		size += len(t.nodes[i].id)
+	}
+	dst = binary.AppendUvarint(dst, uint64(size))
+	for i := range t.nodes {
+		dst = append(dst, t.nodes[i].id...)
+	}
+	for i := range t.nodes {
+		n := t.nodes[i]
+		n.parent = int32(i - 1)
+		dst = n.appendBinary(dst, i)
+	}
+	return dst
+}

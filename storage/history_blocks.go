@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"divan/storage/doc"
+	"divan/storage/identity"
+	"divan/storage/instance"
+	"divan/storage/keyspace"
+	"divan/storage/records"
+)
+
+// Old programs do not know of blocks of histories and would take a record that has some for
+// damaged. So a store gets a marker of another format, which they refuse to open, before its
+// first block is written; stores without a long history stay as they are. A store that does
+// not say yet which copy it is (formats 1 and 2) has no blocks: it gets its id first.
+
+// settle decides which revisions of next lie in blocks, and writes those that change.
+func (b *Batch) settle(old, next *doc.Record) {
+	if next.NeedsBlocks() {
+		allowed, err := b.s.allowBlocks()
+		b.note(err)
+		if !allowed {
+			return
+		}
+	}
+	next.Settle(old, b.blocksOf(next.ID))
+}
+
+// allowBlocks makes the marker of the store one that tells of blocks, durably; false when it
+// cannot have that yet. It is called by the store's writer.
+func (s *Store) allowBlocks() (bool, error) {
+	if s.blocks.Load() {
+		return true, nil
+	}
+	if s.copyID.Load() == 0 {
+		return false, nil
+	}
+	if err := identity.AllowBlocks(s.engine.o.FS, s.inst.Dir, s.name); err != nil {
+		return false, instance.DiskError("allow blocks of histories", err)
+	}
+	s.blocks.Store(true)
+	return true, nil
+}
+
+func (b *Batch) blocksOf(id string) records.BlockWriter {
+	return records.BlockWriter{ID: id, Batch: b.b, Note: b.note}
+}
+
+// dropBlocks deletes all blocks of a document.
+func (b *Batch) dropBlocks(id string) error {
+	if !b.s.blocks.Load() {
+		return nil
+	}
+	return each(b.s.inst.DB(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
+		_, number, ok := keyspace.CutBlock(key)
+		if !ok {
+			return corruptKey("history", id)
+		}
+		b.blocksOf(id).DeleteBlock(number)
+		return nil
+	})
+}
