@@ -51,7 +51,7 @@ func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error
 		return nil, err
 	}
 	s.engine.pin(&s.handle)
-	return &AttachmentWriter{s: s, db: db, id: id, key: key, buf: make([]byte, 0, keyspace.ChunkSize)}, nil
+	return &AttachmentWriter{s: s, db: db, id: id, key: key}, nil
 }
 
 // Write implements io.Writer. The error is fault.InsufficientStorage when the
@@ -102,6 +102,9 @@ func (w *AttachmentWriter) begin() {
 	// What compresses is compressed by the caller, and a filter would be asked
 	// for chunks that exist.
 	wo.Compression = sstable.NoCompression
+	if w.s.engine.o.RowTables {
+		wo.TableFormat = sstable.TableFormatPebblev4 // the last format with blocks of rows
+	}
 	wo.FilterPolicy = pebble.NoFilterPolicy
 	path, table, err := w.s.createUpload(wo)
 	if err != nil {

@@ -27,6 +27,12 @@ type Options struct {
 	// ReadOnly has nothing written, whatever there would be to write: stores are read
 	// as they are.
 	ReadOnly bool
+	// RowTables has the contents of attachments written into tables whose blocks are of
+	// rows: of a chunk columns are copied four times into memory that is made anew for each,
+	// rows twice. Such a table has no checksum of its footer; what the footer names has one.
+	// Not for virtual time: Pebble's writer of them shares channels among all goroutines
+	// of the process, and synctest allows none of another bubble. Both kinds are read.
+	RowTables bool
 	// JoinIndex returns a value of an index, put together of operands of merges, damaged ones
 	// too, in a shorter form that means the same. Default: values stay as they are.
 	JoinIndex func(key, value []byte) []byte

@@ -21,6 +21,7 @@ func engineOptions(cfg Config, s *config.Snapshot, d descriptors, log *zap.Logge
 	o := storage.Options{
 		Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage"), MaxOpen: storage.DefaultMaxOpen, MaxTables: d.tables,
 		JoinIndex: postings.Join,
+		RowTables: cfg.FS == nil, // another file system: virtual time
 	}
 	if _, said := s.Get("couchdb", "max_dbs_open"); said { // else the engine's own number
 		o.MaxOpen = s.CouchDB.MaxDBsOpen
