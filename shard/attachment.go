@@ -99,6 +99,10 @@ type pinnedReader struct {
 	once   sync.Once
 }
 
+// WriteTo implements io.WriterTo: without it io.Copy would take a way by a buffer
+// of 32 KB.
+func (r *pinnedReader) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, r.ReadCloser) }
+
 // Close implements io.Closer.
 func (r *pinnedReader) Close() error {
 	err := r.ReadCloser.Close()

@@ -3,6 +3,8 @@ package shard
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"testing"
 
 	"divan/storage/doc"
@@ -64,6 +66,46 @@ func TestDropSparesWhatIsInUse(t *testing.T) {
 		t.Errorf("%d bytes are left after a restart", len(got))
 	}
 	n.check()
+}
+
+// pieces counts what is written to it.
+type pieces struct {
+	bytes.Buffer
+	n int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.n++
+	return p.Buffer.Write(b)
+}
+
+// ReadFrom implements io.ReaderFrom: a copy must not come here.
+func (p *pieces) ReadFrom(io.Reader) (int64, error) { return 0, errors.ErrUnsupported }
+
+// TestReadInChunks: what is read goes on in the chunks that are stored, without a
+// way by a smaller buffer.
+func TestReadInChunks(t *testing.T) {
+	n := start(t, Options{})
+	data := bytes.Repeat([]byte("content "), 100_000)
+	n.must(n.edits(true, Edit{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)}})[0])
+	for _, c := range []struct {
+		offset, length int64
+		chunks         int
+	}{{0, -1, 4}, {262_000, 600, 2}, {0, 0, 0}} {
+		r, err := n.Attachments.Read(context.Background(), AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Offset: c.offset, Length: c.length})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got pieces
+		_, err = io.Copy(&got, r)
+		want := data[c.offset:]
+		if c.length >= 0 {
+			want = want[:c.length]
+		}
+		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got.Bytes(), want) || got.n != c.chunks {
+			t.Errorf("%d bytes from %d: %d of them in %d pieces, %v", c.length, c.offset, got.Len(), got.n, err)
+		}
+	}
 }
 
 // together are tasks that come to the writer at once.

@@ -222,6 +222,16 @@ func TestStreams(t *testing.T) {
 		}, 200, "ab\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
 		{"error after a full buffer", "/_up", func(s *core.Stream) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 200, big + "\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
 		{"buffered", "/_up?buffer_response=true", func(s *core.Stream) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 400, `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"large pieces between small ones", "/_up", func(s *core.Stream) error {
+			_, err := s.WriteString("ab")
+			for _, p := range []string{big, big, "cd", big} {
+				_, failure := s.Write([]byte(p))
+				err = errors.Join(err, failure)
+			}
+			return errors.Join(err, s.Close())
+		}, 200, "ab" + big + big + "cd" + big},
+		{"error after a large piece", "/_up", func(s *core.Stream) error { _, err := s.Write([]byte(big)); return errors.Join(err, late) }, 200, big + "\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"large piece of a buffered answer", "/_up?buffer_response=true", func(s *core.Stream) error { _, err := s.Write([]byte(big)); return errors.Join(err, late) }, 400, `{"error":"bad_request","reason":"too late"}` + "\n"},
 		{"callback", "/_up?callback=cb", func(s *core.Stream) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */cb([]);"},
 		{"callback in an object", "/_up?callback=a.b_1[0]", func(s *core.Stream) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */a.b_1[0]([]);"},
 		{"callback that is a script", "/_up?callback=alert(1)%2F%2F", func(s *core.Stream) error { return s.Close() }, 400, `{"error":"bad_request","reason":"invalid_callback"}` + "\n"},
@@ -240,20 +250,23 @@ func TestStreams(t *testing.T) {
 
 func TestStreamOfHeadStops(t *testing.T) {
 	a := coreAPI(t, nil)
-	writes := 0
+	writes, size := 0, 0
 	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Access: access.Anyone, Methods: core.Methods{Get: func(c *core.Call) error {
 		s := c.Stream("")
 		for range 1000 {
 			writes++
-			if _, err := s.WriteString(strings.Repeat("x", 1000)); err != nil {
+			if _, err := s.Write(make([]byte, size)); err != nil {
 				return err
 			}
 		}
 		return s.Close()
 	}}}})
-	w := apitest.Ask(t, a, "HEAD /_up", "")
-	if w.Code != 200 || w.Body.Len() != 0 || writes > 100 {
-		t.Errorf("got %d, %d bytes after %d writes", w.Code, w.Body.Len(), writes)
+	for _, size = range []int{1000, 2 * core.StreamBuffer} {
+		writes = 0
+		w := apitest.Ask(t, a, "HEAD /_up", "")
+		if w.Code != 200 || w.Body.Len() != 0 || writes > 100 {
+			t.Errorf("got %d, %d bytes after %d writes of %d", w.Code, w.Body.Len(), writes, size)
+		}
 	}
 }
 

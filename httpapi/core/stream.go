@@ -73,11 +73,27 @@ func (s *Stream) Write(p []byte) (int, error) {
 	if s.failure != nil {
 		return 0, s.failure
 	}
+	if len(p) >= StreamBuffer && !s.whole {
+		return s.writeLarge(p)
+	}
 	s.Buf = append(s.Buf, p...)
 	if err := s.Spill(); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// writeLarge sends what fills a buffer without a copy in one, such as a chunk of
+// an attachment.
+func (s *Stream) writeLarge(p []byte) (int, error) {
+	if err := s.send(); err != nil {
+		return 0, err
+	}
+	n, err := s.w.Write(p)
+	if err != nil {
+		s.failure = err
+	}
+	return n, err
 }
 
 // WriteString is Write for text.
