@@ -248,9 +248,6 @@ func (u *upload) stream(ctx context.Context, r io.Reader) error {
 		failed = make(chan error, 1)
 		wg     sync.WaitGroup
 	)
-	for range blocks {
-		free <- make([]byte, BlockSize)
-	}
 	wg.Go(func() {
 		defer close(hashed)
 		for b := range read {
@@ -288,16 +285,22 @@ func (u *upload) stream(ctx context.Context, r io.Reader) error {
 	return u.close()
 }
 
-// pump reads r into the blocks that come back until it ends.
+// pump reads r into the blocks that come back until it ends. A block is made when
+// none has come back: small content needs one or two of them.
 func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
-	for {
+	for made := 0; ; {
 		var b []byte
-		select {
-		case b = <-free:
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
+		if made < blocks && len(free) == 0 {
+			b = make([]byte, BlockSize)
+			made++
+		} else {
+			select {
+			case b = <-free:
+			case err := <-failed:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		n, err := readFull(r, b)
 		u.att.StoredLength += int64(n)
