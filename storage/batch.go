@@ -11,6 +11,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/ordered"
 )
 
 // Batch collects changes of one store; they become visible, and durable, all
@@ -23,6 +24,7 @@ import (
 type Batch struct {
 	s        *Store
 	b        *pebble.Batch // nil after an error of NewBatch
+	later    ordered.Parts // what goes to b at last
 	err      error
 	counters Counters // what this batch adds; sequences are the highest of it
 	docs     []docDelta
@@ -49,9 +51,13 @@ func (s *Store) newBatch(reserve bool) *Batch {
 		b.err = err
 		return b
 	}
-	b.b = db.NewBatch()
+	b.b = db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBytes))
 	return b
 }
+
+// retainedBytes is the size of a batch whose memory the next one gets: a group commit has up
+// to 1 MB and a request of documents and their keys, and memory grows by doubling.
+const retainedBytes = 4 << 20
 
 // Err returns why the batch cannot be applied, as far as that is known.
 func (b *Batch) Err() error { return b.err }
@@ -68,25 +74,25 @@ func (b *Batch) note(err error) {
 
 func (b *Batch) set() {
 	if b.err == nil {
-		b.note(b.b.Set(b.key, b.val, nil))
+		b.note(b.later.Set(b.b, b.key, b.val))
 	}
 }
 
 func (b *Batch) delete() {
 	if b.err == nil {
-		b.note(b.b.Delete(b.key, nil))
+		b.note(b.later.Delete(b.b, b.key))
 	}
 }
 
 // Empty reports whether the batch would change nothing.
-func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
+func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() && b.later.Len() == 0 }
 
 // Size returns how many bytes the batch holds so far.
 func (b *Batch) Size() int {
 	if b.b == nil {
 		return 0
 	}
-	return b.b.Len()
+	return b.b.Len() + b.later.Len()
 }
 
 // Put writes a document: its record, its entry in the sequence at next.Seq
@@ -353,7 +359,10 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	if b.last > prev.last {
 		next.last = strings.Clone(b.last) // it may be part of a request
 	}
-	var err error
+	err := b.later.Move(b.b)
+	if err != nil {
+		return nil, fmt.Errorf("build batch: %w", err)
+	}
 	if next.docs, err = b.s.aggregateDocs(b.s.inst.DB(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
