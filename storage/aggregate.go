@@ -102,23 +102,24 @@ func (a *aggregateEdit) docs(deltas []docDelta) error {
 			}
 		}
 	}
-	var at string // the low block of sum
-	var sum Sums
-	for i := range deltas {
+	for i := 0; i < len(deltas); {
 		id := deltas[i].id
-		a.add(id, deltas[i].d)
 		low, k, err := a.writable(id)
 		if err != nil {
 			return err
 		}
-		low.sums[k].Add(deltas[i].d)
-		if i == 0 || low.borders[k] != at {
-			a.merge(at, sum)
-			at, sum = low.borders[k], Sums{}
+		end, bounded := a.top.next(id)
+		if k+1 < len(low.borders) {
+			end, bounded = low.borders[k+1], true
 		}
-		sum.Add(deltas[i].d)
+		var sum Sums // of the low block
+		for ; i < len(deltas) && (!bounded || deltas[i].id < end); i++ {
+			sum.Add(deltas[i].d)
+		}
+		a.add(id, sum)
+		low.sums[k].Add(sum)
+		a.merge(low.borders[k], sum)
 	}
-	a.merge(at, sum)
 	for top := range a.touched {
 		a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelTop, top)
 		a.val = format.AppendSums(a.val[:0], a.top.sums(top))
