@@ -15,47 +15,78 @@ const recentGroups = 8
 //
 // It belongs to the writer goroutine.
 type recentWrites struct {
-	floor  uint64            // groups up to this timestamp are forgotten
-	groups []recentGroup     // oldest first
-	last   map[string]uint64 // document → timestamp of the last group that changed it
+	floor  uint64        // groups up to this timestamp are forgotten
+	groups []recentGroup // oldest first
 }
 
+// recentGroup is the documents of one group. New documents often have ascending ids, so
+// that the least and the greatest answer most questions.
 type recentGroup struct {
-	ts  uint64
-	ids []string
+	ts          uint64
+	least, most string
+	ids         []string
+	set         map[string]struct{} // of ids; nil: nobody has asked yet
 }
 
 // reset forgets everything up to a timestamp.
 func (r *recentWrites) reset(ts uint64) {
 	r.floor = ts
+	clear(r.groups)
 	r.groups = r.groups[:0]
-	clear(r.last)
 }
 
 // note adds an applied group.
 func (r *recentWrites) note(ts uint64, ids []string) {
-	if r.last == nil {
-		r.last = make(map[string]uint64)
-	}
 	if len(r.groups) == recentGroups {
-		old := r.groups[0]
-		for _, id := range old.ids {
-			if r.last[id] == old.ts {
-				delete(r.last, id)
-			}
-		}
-		r.floor = old.ts
+		r.floor = r.groups[0].ts
 		copy(r.groups, r.groups[1:])
 		r.groups = r.groups[:recentGroups-1]
 	}
-	for _, id := range ids {
-		r.last[id] = ts
+	g := recentGroup{ts: ts, ids: ids}
+	for i, id := range ids {
+		if i == 0 || id < g.least {
+			g.least = id
+		}
+		g.most = max(g.most, id)
 	}
-	r.groups = append(r.groups, recentGroup{ts: ts, ids: ids})
+	r.groups = append(r.groups, g)
 }
 
 // unchanged reports whether a document is surely as somebody read it who noted
 // that timestamp before.
 func (r *recentWrites) unchanged(id string, ts uint64) bool {
-	return ts >= r.floor && r.last[id] <= ts
+	if ts < r.floor {
+		return false
+	}
+	for i := len(r.groups) - 1; i >= 0 && r.groups[i].ts > ts; i-- {
+		if r.groups[i].has(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// fewIDs is up to how many are looked through.
+const fewIDs = 16
+
+func (g *recentGroup) has(id string) bool {
+	if len(g.ids) == 0 || id < g.least || id > g.most {
+		return false
+	}
+	if len(g.ids) <= fewIDs {
+		for _, known := range g.ids {
+			if known == id {
+				return true
+			}
+		}
+		return false
+	}
+	if g.set == nil {
+		g.set = make(map[string]struct{}, len(g.ids))
+		for _, known := range g.ids {
+			g.set[known] = struct{}{}
+		}
+	}
+	_, ok := g.set[id]
+	return ok
 }

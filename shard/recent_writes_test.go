@@ -28,8 +28,8 @@ func TestRecent(t *testing.T) {
 	for i := range uint64(2 * recentGroups) {
 		r.note(13+i, []string{fmt.Sprint(i)})
 	}
-	if len(r.last) != recentGroups || len(r.groups) != recentGroups {
-		t.Fatalf("remembers %d documents of %d rounds", len(r.last), len(r.groups))
+	if len(r.groups) != recentGroups {
+		t.Fatalf("remembers %d groups", len(r.groups))
 	}
 	if r.unchanged("c", 12) {
 		t.Fatal("12 has been forgotten")
@@ -45,5 +45,23 @@ func TestRecent(t *testing.T) {
 	}
 	if r.unchanged("hot", recentGroups+1) || !r.unchanged("hot", recentGroups+2) {
 		t.Fatal("forgot a change")
+	}
+	// Large groups, in any order of ids, with questions on both sides of their borders.
+	r.reset(0)
+	var ids []string
+	for i := range 4 * fewIDs {
+		ids = append(ids, fmt.Sprintf("%02d", 10+7*i%(4*fewIDs)))
+	}
+	r.note(1, ids)
+	r.note(2, nil)
+	for id, want := range map[string]bool{"09": true, "10": false, "37": false, "73": false, "74": true, "37x": true} {
+		for range 2 {
+			if got := r.unchanged(id, 0); got != want {
+				t.Errorf("unchanged(%s) in a large group = %v", id, got)
+			}
+		}
+	}
+	if !r.unchanged("37", 1) {
+		t.Error("a group that was seen counts")
 	}
 }
