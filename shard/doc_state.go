@@ -33,8 +33,8 @@ type docState struct {
 type freshRev struct {
 	rev     doc.Rev
 	content doc.Revision // of one that came with an edit
-	encoded []byte
-	moved   bool // it came out of the record: content is empty
+	encoded []byte       // of one that was moved
+	moved   bool         // it came out of the record: content is empty
 }
 
 // newDocState starts deciding on a document. base is not changed.
@@ -60,10 +60,9 @@ func (s *docState) clone() *docState {
 // add merges a revision with its content and cuts histories to limit
 // revisions. It changes nothing when the revision and its path are known.
 func (s *docState) add(p doc.Path, v doc.Revision, contents []content, limit int) {
-	encoded := v.AppendBinary(make([]byte, 0, len(v.Body)+16+64*len(v.Atts)))
 	n := doc.Node{
 		Rev: p.Rev(), Deleted: v.Deleted, Stored: true,
-		External: int64(len(v.Body)), Active: int64(len(encoded)),
+		External: int64(len(v.Body)), Active: int64(v.BinaryLen()),
 	}
 	for i := range v.Atts {
 		n.External += v.Atts[i].Length
@@ -72,7 +71,7 @@ func (s *docState) add(p doc.Path, v doc.Revision, contents []content, limit int
 	switch s.merge(p, n, limit) {
 	case doc.NewLeaf, doc.NewBranch, doc.Filled:
 		s.forget(n.Rev)
-		s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v, encoded: encoded})
+		s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v})
 		s.contents = append(s.contents, contents...)
 	case doc.Known, doc.Joined:
 	}
@@ -147,8 +146,9 @@ type docWrites struct {
 	puts []freshRev  // into the bodies keyspace
 }
 
-// writes works out the record and the moves of contents.
-func (s *docState) writes() docWrites {
+// writes works out the record and the moves of contents. The winner's content is encoded
+// to room.
+func (s *docState) writes(room *[]byte) docWrites {
 	var out docWrites
 	for _, r := range s.removed {
 		if !s.inlineBase(r) {
@@ -170,8 +170,9 @@ func (s *docState) writes() docWrites {
 		n, _, ok := s.tree.Find(f.rev)
 		switch {
 		case !ok || !n.Stored: // cut off again
-		case f.rev == winner.Rev && len(f.encoded) <= doc.InlineLimit:
-			next.Inline = f.encoded
+		case f.rev == winner.Rev && f.content.BinaryLen() <= doc.InlineLimit:
+			*room = f.content.AppendBinary((*room)[:0])
+			next.Inline = *room
 		default:
 			out.puts = append(out.puts, *f)
 		}
@@ -197,8 +198,9 @@ func (s *docState) inlineBase(r doc.Rev) bool {
 // write puts what the group made of the document into the batch. It reports
 // whether that took the sequence: also a document that is removed moves it, so
 // that whoever saw the copy before knows that it has changed.
-func (s *docState) write(b *storage.Batch, seq uint64) bool {
-	out := s.writes()
+// room is used for what is encoded.
+func (s *docState) write(b *storage.Batch, seq uint64, room *[]byte) bool {
+	out := s.writes(room)
 	if out.next == nil && s.base == nil {
 		return false // came and went within the group
 	}

@@ -11,7 +11,7 @@ import (
 // stored makes the record that a state would leave behind.
 func record(tb testing.TB, s *docState, seq uint64) *doc.Record {
 	tb.Helper()
-	out := s.writes()
+	out := s.writes(new([]byte))
 	if out.next == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func put(s *docState, p doc.Path, size int, deleted bool) {
 
 func putsOf(tb testing.TB, s *docState) (puts, dels []string) {
 	tb.Helper()
-	out := s.writes()
+	out := s.writes(new([]byte))
 	for _, p := range out.puts {
 		puts = append(puts, p.rev.String())
 	}

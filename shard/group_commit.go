@@ -111,11 +111,12 @@ func (g *groupCommit) apply() error {
 	}
 	seq := g.seq
 	ids := make([]string, 0, len(g.order))
+	var room []byte
 	for _, s := range g.order {
 		if !s.changed {
 			continue
 		}
-		if s.write(b, seq+1) {
+		if s.write(b, seq+1, &room) {
 			seq++
 			ids = append(ids, s.id)
 			g.design = g.design || strings.HasPrefix(s.id, designPrefix)

@@ -44,6 +44,9 @@ func TestRevisionRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := revision(t)
 		b := v.AppendBinary([]byte("x"))[1:]
+		if n := v.BinaryLen(); n != len(b) {
+			t.Fatalf("%d bytes, and not %d", len(b), n)
+		}
 		got, err := DecodeRevision(b)
 		if err != nil || got.Deleted != v.Deleted || !bytes.Equal(got.Body, v.Body) || !reflect.DeepEqual(got.Atts, v.Atts) {
 			t.Fatalf("%+v, %v; want %+v", got, err, v)

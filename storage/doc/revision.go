@@ -3,6 +3,7 @@ package doc
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"math/bits"
 	"strconv"
 
 	"divan/storage/fault"
@@ -75,6 +76,26 @@ func (v Revision) AppendBinary(dst []byte) []byte {
 		dst = v.Atts[i].appendBinary(dst)
 	}
 	return dst
+}
+
+// BinaryLen returns how many bytes AppendBinary appends.
+func (v Revision) BinaryLen() int {
+	n := 1 + textLen(len(v.Body)) + uvarintLen(uint64(len(v.Atts)))
+	for i := range v.Atts {
+		a := &v.Atts[i]
+		n += 1 + textLen(len(a.Name)) + textLen(len(a.ContentType)) + uvarintLen(a.RevPos) +
+			uvarintLen(uint64(a.Length)) + uvarintLen(uint64(a.StoredLength)) + len(a.Digest) + len(a.Key)
+	}
+	return n
+}
+
+// textLen returns how many bytes a text of n bytes takes behind its length.
+func textLen(n int) int { return uvarintLen(uint64(n)) + n }
+
+// uvarintLen returns how many bytes binary.AppendUvarint appends.
+func uvarintLen(x uint64) int {
+	const group = 7 // bits in a byte
+	return (bits.Len64(x|1) + group - 1) / group
 }
 
 func (a *Attachment) appendBinary(dst []byte) []byte {
