@@ -60,8 +60,14 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 		answerAll(jobs, err)
 		return
 	}
+	edits := 0
+	for _, j := range jobs {
+		if n, _ := j.task.cost(); !isExclusive(j) {
+			edits += n
+		}
+	}
 	g := &groupCommit{
-		copy: c, store: store, states: make(map[string]*docState, len(jobs)),
+		copy: c, store: store, states: make(map[string]*docState, edits), order: make([]*docState, 0, edits),
 		jobs: make([]*job, 0, len(jobs)), errs: make([]error, 0, len(jobs)),
 	}
 	g.seq = store.Counters().Seq
