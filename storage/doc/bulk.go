@@ -109,6 +109,10 @@ func (b *bulkParser) member() bool {
 	return true
 }
 
+// mostDocsAhead is for how many documents of the size of the first one there is room before
+// they are seen.
+const mostDocsAhead = 1 << 10
+
 // documents reads the array of documents; src[pos] is its opening bracket.
 func (b *bulkParser) documents() bool {
 	if b.dst == nil {
@@ -121,13 +125,16 @@ func (b *bulkParser) documents() bool {
 		b.depth--
 		return true
 	}
-	for {
+	for first := b.pos; ; {
 		if b.space() == '{' {
 			b.drop = false
 			if !b.holds(documentRoom) || !b.document() {
 				return false
 			}
 			b.drop = true
+			if b.bulk.Docs == nil {
+				b.bulk.Docs = make([]Envelope, 0, min((len(b.src)-first)/(b.pos-first)+1, mostDocsAhead))
+			}
 			b.bulk.Docs = append(b.bulk.Docs, b.env)
 		} else {
 			if _, ok := b.raw(); !ok {
