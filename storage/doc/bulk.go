@@ -109,6 +109,16 @@ func (b *bulkParser) member() bool {
 	return true
 }
 
+// bulkRoom is bodyRoom for many documents, of which the first ones tell: all of them
+// would be read twice otherwise.
+func bulkRoom(text []byte) int {
+	const first = 128 << 10
+	if len(text) > first && bodyRoom(text[:first]) < first {
+		return first
+	}
+	return len(text)
+}
+
 // mostDocsAhead is for how many documents of the size of the first one there is room before
 // they are seen.
 const mostDocsAhead = 1 << 10
@@ -116,7 +126,7 @@ const mostDocsAhead = 1 << 10
 // documents reads the array of documents; src[pos] is its opening bracket.
 func (b *bulkParser) documents() bool {
 	if b.dst == nil {
-		b.dst = make([]byte, 0, bodyRoom(b.src[b.pos:]))
+		b.dst = make([]byte, 0, bulkRoom(b.src[b.pos:]))
 	}
 	b.depth++
 	b.pos++
