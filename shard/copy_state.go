@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/shard/recentwrites"
 	"divan/storage"
 )
 
@@ -38,7 +39,7 @@ type copyState struct {
 	}
 
 	// The rest belongs to the writer.
-	recent recentWrites
+	recent recentwrites.Writes
 	purged purgeIndex
 	groups uint64 // groups that wrote something
 	// recovering: the copy has stopped before and written nothing since. It belongs
@@ -54,7 +55,7 @@ type copyStates struct {
 	onUpdate    func(copy string)
 	onDesignDoc func(copy string)
 
-	clock      atomic.Uint64  // counts applied groups of all copies, see recentWrites
+	clock      atomic.Uint64  // counts applied groups of all copies, see recentwrites.Writes
 	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
 	closing    chan struct{}  // closed by close
 	wg         sync.WaitGroup // writers, running compactions and clones, holders of copy states

@@ -146,7 +146,7 @@ func (g *groupCommit) apply() error {
 	return g.commitBatch(b, seq, ids)
 }
 
-// commitBatch applies b; the order of the steps is that of D3 and of recentWrites.
+// commitBatch applies b; the order of the steps is that of D3 and of recentwrites.Writes.
 func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) error {
 	c := g.copy
 	c.groups++
@@ -167,10 +167,10 @@ func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) er
 	g.seq = seq
 	ts := c.states.clock.Add(1)
 	if g.exclusive != nil {
-		c.recent.reset(ts) // it may have rewritten any record
+		c.recent.Reset(ts) // it may have rewritten any record
 		return nil
 	}
-	c.recent.note(ts, ids)
+	c.recent.Note(ts, ids)
 	return nil
 }
 
@@ -246,7 +246,7 @@ func (g *groupCommit) oldest(id string, below doc.Below) (doc.Tree, error) {
 // unchangedSince reports whether a document is as a request read it that noted the
 // node's clock before.
 func (g *groupCommit) unchangedSince(id string, ts uint64) bool {
-	return g.states[id] == nil && g.copy.recent.unchanged(id, ts)
+	return g.states[id] == nil && g.copy.recent.Unchanged(id, ts)
 }
 
 // adopt takes over the states that a task has decided.

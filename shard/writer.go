@@ -134,7 +134,7 @@ func (c *copyState) takeJobs(into []*job) []*job {
 // little longer.
 func (c *copyState) runWriter() {
 	defer c.states.writerEnded(c)
-	c.recent.reset(c.states.clock.Load())
+	c.recent.Reset(c.states.clock.Load())
 	c.purged.reset()
 	idle := time.NewTimer(writerIdleTime)
 	defer idle.Stop()

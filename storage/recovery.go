@@ -16,7 +16,7 @@ import (
 
 // storeKind is what the instances of shard copies are.
 func storeKind() instance.Kind {
-	return instance.Kind{Merger: format.SumsMerger(), TableEnd: tableEnd, Log: true, Filters: true}
+	return instance.Kind{Merger: format.SumsMerger(), TableEnd: keyspace.TableEnd, Log: true, Filters: true}
 }
 
 // openPebble opens the store's own instance and loads its state.

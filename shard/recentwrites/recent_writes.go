@@ -1,10 +1,11 @@
-package shard
+// Package recentwrites remembers which documents the last group commits of a copy changed.
+package recentwrites
 
-// recentGroups is how many applied groups a writer remembers the documents of.
+// maxGroups is how many applied groups a writer remembers the documents of.
 // A request reads its documents before it queues; it waits behind few groups.
-const recentGroups = 8
+const maxGroups = 8
 
-// recentWrites remembers which documents the last group commits changed, so that
+// Writes remembers which documents the last group commits changed, so that
 // the writer can take over what a request decided on documents that are still as
 // the request read them, without reading them again.
 //
@@ -14,35 +15,35 @@ const recentGroups = 8
 // request's was seen by the request; all others may not have been.
 //
 // It belongs to the writer goroutine.
-type recentWrites struct {
-	floor  uint64        // groups up to this timestamp are forgotten
-	groups []recentGroup // oldest first
+type Writes struct {
+	floor  uint64  // groups up to this timestamp are forgotten
+	groups []group // oldest first
 }
 
-// recentGroup is the documents of one group. New documents often have ascending ids, so
+// group is the documents of one group. New documents often have ascending ids, so
 // that the least and the greatest answer most questions.
-type recentGroup struct {
+type group struct {
 	ts          uint64
 	least, most string
 	ids         []string
-	set         map[string]struct{} // of ids; nil: nobody has asked yet
+	set         map[string]struct{} // of ids; nil: not asked for yet
 }
 
-// reset forgets everything up to a timestamp.
-func (r *recentWrites) reset(ts uint64) {
+// Reset forgets everything up to a timestamp.
+func (r *Writes) Reset(ts uint64) {
 	r.floor = ts
 	clear(r.groups)
 	r.groups = r.groups[:0]
 }
 
-// note adds an applied group.
-func (r *recentWrites) note(ts uint64, ids []string) {
-	if len(r.groups) == recentGroups {
+// Note adds an applied group.
+func (r *Writes) Note(ts uint64, ids []string) {
+	if len(r.groups) == maxGroups {
 		r.floor = r.groups[0].ts
 		copy(r.groups, r.groups[1:])
-		r.groups = r.groups[:recentGroups-1]
+		r.groups = r.groups[:maxGroups-1]
 	}
-	g := recentGroup{ts: ts, ids: ids}
+	g := group{ts: ts, ids: ids}
 	for i, id := range ids {
 		if i == 0 || id < g.least {
 			g.least = id
@@ -52,9 +53,9 @@ func (r *recentWrites) note(ts uint64, ids []string) {
 	r.groups = append(r.groups, g)
 }
 
-// unchanged reports whether a document is surely as somebody read it who noted
+// Unchanged reports whether a document is surely as a request read it that noted
 // that timestamp before.
-func (r *recentWrites) unchanged(id string, ts uint64) bool {
+func (r *Writes) Unchanged(id string, ts uint64) bool {
 	if ts < r.floor {
 		return false
 	}
@@ -69,7 +70,7 @@ func (r *recentWrites) unchanged(id string, ts uint64) bool {
 // fewIDs is up to how many are looked through.
 const fewIDs = 16
 
-func (g *recentGroup) has(id string) bool {
+func (g *group) has(id string) bool {
 	if len(g.ids) == 0 || id < g.least || id > g.most {
 		return false
 	}

@@ -3,29 +3,9 @@ package storage
 import (
 	"bytes"
 	"testing"
-)
 
-func TestTableEnd(t *testing.T) {
-	for _, c := range []struct{ start, end string }{
-		{"", ""},
-		{"a\x00id", "a\x01"},
-		{"b\x00id", "b\x01"},
-		{"d\x00", "d\x01"},
-		{"g\x00d\x01id", "g\x01"},
-		{"h\x00id", "h\x01"},
-		{"l\x00id", "r\x00"},
-		{"m\x00counters", "r\x00"},
-		{"p\x00", "r\x00"},
-		{"q\x00", "r\x00"},
-		{"r\x00id", "r\x01"},
-		{"s\x00\x00", "s\x01"},
-		{"u\x00", ""},
-	} {
-		if end := tableEnd([]byte(c.start)); string(end) != c.end {
-			t.Errorf("tableEnd(%q) = %q, want %q", c.start, end, c.end)
-		}
-	}
-}
+	"divan/storage/keyspace"
+)
 
 // TestTablesOfKeyspaces: a store that is written to little flushes into one
 // table; later ones hold one keyspace each, so that ascending ones never are
@@ -52,7 +32,7 @@ func TestTablesOfKeyspaces(t *testing.T) {
 	for _, level := range levels {
 		for _, table := range level {
 			tables++
-			end := tableEnd(table.Smallest.UserKey)
+			end := keyspace.TableEnd(table.Smallest.UserKey)
 			if end != nil && bytes.Compare(table.Largest.UserKey, end) >= 0 {
 				t.Errorf("a table reaches from %q to %q", table.Smallest.UserKey, table.Largest.UserKey)
 			}

@@ -1,4 +1,4 @@
-package shard
+package recentwrites
 
 import (
 	"fmt"
@@ -6,62 +6,62 @@ import (
 )
 
 func TestRecent(t *testing.T) {
-	var r recentWrites
-	r.reset(10)
-	if r.unchanged("a", 9) {
+	var r Writes
+	r.Reset(10)
+	if r.Unchanged("a", 9) {
 		t.Fatal("read before everything that is remembered")
 	}
-	if !r.unchanged("a", 10) {
+	if !r.Unchanged("a", 10) {
 		t.Fatal("nothing has happened")
 	}
-	r.note(11, []string{"a", "b"})
-	r.note(12, []string{"b"})
+	r.Note(11, []string{"a", "b"})
+	r.Note(12, []string{"b"})
 	for _, c := range []struct {
 		id   string
 		ts   uint64
 		want bool
 	}{{"a", 10, false}, {"a", 11, true}, {"b", 11, false}, {"b", 12, true}, {"c", 10, true}} {
-		if got := r.unchanged(c.id, c.ts); got != c.want {
+		if got := r.Unchanged(c.id, c.ts); got != c.want {
 			t.Errorf("unchanged(%s, %d) = %v", c.id, c.ts, got)
 		}
 	}
-	for i := range uint64(2 * recentGroups) {
-		r.note(13+i, []string{fmt.Sprint(i)})
+	for i := range uint64(2 * maxGroups) {
+		r.Note(13+i, []string{fmt.Sprint(i)})
 	}
-	if len(r.groups) != recentGroups {
+	if len(r.groups) != maxGroups {
 		t.Fatalf("remembers %d groups", len(r.groups))
 	}
-	if r.unchanged("c", 12) {
+	if r.Unchanged("c", 12) {
 		t.Fatal("12 has been forgotten")
 	}
-	if !r.unchanged("a", r.floor) {
+	if !r.Unchanged("a", r.floor) {
 		t.Fatal("what has been forgotten was seen by who read at the floor")
 	}
 	// A document that is changed in each group must not be forgotten with the
 	// first of them.
-	r.reset(0)
-	for i := range uint64(recentGroups + 2) {
-		r.note(1+i, []string{"hot"})
+	r.Reset(0)
+	for i := range uint64(maxGroups + 2) {
+		r.Note(1+i, []string{"hot"})
 	}
-	if r.unchanged("hot", recentGroups+1) || !r.unchanged("hot", recentGroups+2) {
+	if r.Unchanged("hot", maxGroups+1) || !r.Unchanged("hot", maxGroups+2) {
 		t.Fatal("forgot a change")
 	}
 	// Large groups, in any order of ids, with questions on both sides of their borders.
-	r.reset(0)
+	r.Reset(0)
 	var ids []string
 	for i := range 4 * fewIDs {
 		ids = append(ids, fmt.Sprintf("%02d", 10+7*i%(4*fewIDs)))
 	}
-	r.note(1, ids)
-	r.note(2, nil)
+	r.Note(1, ids)
+	r.Note(2, nil)
 	for id, want := range map[string]bool{"09": true, "10": false, "37": false, "73": false, "74": true, "37x": true} {
 		for range 2 {
-			if got := r.unchanged(id, 0); got != want {
+			if got := r.Unchanged(id, 0); got != want {
 				t.Errorf("unchanged(%s) in a large group = %v", id, got)
 			}
 		}
 	}
-	if !r.unchanged("37", 1) {
+	if !r.Unchanged("37", 1) {
 		t.Error("a group that was seen counts")
 	}
 }
