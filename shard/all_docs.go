@@ -211,7 +211,7 @@ func rowByID(snap *storage.Snapshot, id string, includeDocs, conflicts bool) (Ro
 	if err := readContent(snap, row.Doc, h.Inline); err != nil || !conflicts {
 		return row, err
 	}
-	rec, _, err := snap.Record(id)
+	rec, _, err := snap.Tip(id)
 	if err != nil {
 		return Row{}, fmt.Errorf("read document %q: %w", id, err)
 	}

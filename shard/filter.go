@@ -117,7 +117,7 @@ func designBounds() (lo, hi string) { return designPrefix, "_design0" }
 func (s *ChangeStream) namedChanges() ([]storage.Change, error) {
 	var list []storage.Change
 	for id := range s.filter.ids {
-		rec, ok, err := s.snap.Record(id)
+		rec, ok, err := s.snap.Tip(id)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,6 +235,14 @@ func TestDamagedHistory(t *testing.T) {
 	if err := edit("a", Edit{Parent: parent, Body: []byte("{}")}); err != nil {
 		t.Errorf("an edit of the newest revision: %v", err)
 	}
+	for _, req := range []OpenRequest{{ID: "a", Rev: parent}, {ID: "a", Conflicts: true}, {ID: "a"}} {
+		if d, err := n.get(req); err != nil || d.Rev != parent {
+			t.Errorf("what the record has: %v, %v", d, err)
+		}
+	}
+	if _, err := n.get(OpenRequest{ID: "a", Revs: true}); !fault.Is(err, fault.Corruption) {
+		t.Errorf("the whole history: %v", err)
+	}
 	branch := doc.Path{Start: 2, IDs: []string{"x", "y"}}
 	if err := edit("a", Edit{Path: branch, Body: []byte("{}")}); !fault.Is(err, fault.Corruption) {
 		t.Errorf("a branch: %v", err)
@@ -242,4 +251,82 @@ func TestDamagedHistory(t *testing.T) {
 	if err := edit("b", Edit{Body: []byte("{}")}); err != nil {
 		t.Errorf("another document: %v", err)
 	}
+}
+
+// TestLimitLoweredByOne: a known edit that names more ancestors than there are is decided as
+// where the history is whole.
+func TestLimitLoweredByOne(t *testing.T) {
+	var answers []EditResult
+	for _, copyID := range []uint64{0, 7} { // without blocks, with
+		n := open(t, newFS(), Options{})
+		n.create(CreateOptions{ID: copyID})
+		var parent doc.Rev
+		path := doc.Path{}
+		for range 130 {
+			res, err := n.Update(context.Background(), UpdateRequest{
+				Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: parent, Body: []byte("{}")}}, Limits: Limits{Revs: 100},
+			})
+			if err != nil || res[0].Err != nil {
+				t.Fatal(err, res)
+			}
+			parent = res[0].Rev
+			path = doc.Path{Start: parent.Pos, IDs: append([]string{parent.ID}, path.IDs...)}
+		}
+		res, err := n.Update(context.Background(), UpdateRequest{
+			Copy: copyName, Edits: []Edit{{ID: "a", Path: path, Body: []byte("{}")}}, Limits: Limits{Revs: 99},
+		})
+		if err != nil || res[0].Err != nil || len(res[0].Path.IDs) != 99 {
+			t.Fatalf("copy %d: %v, %d ids", copyID, err, len(res[0].Path.IDs))
+		}
+		answers = append(answers, res[0])
+		if info := n.info(); info.Seq != 131 {
+			t.Errorf("copy %d is at sequence %d", copyID, info.Seq)
+		}
+		n.check()
+		n.stop()
+	}
+	if !slices.Equal(answers[0].Path.IDs, answers[1].Path.IDs) {
+		t.Errorf("%v, with blocks %v", answers[0], answers[1])
+	}
+}
+
+// TestHistoryReadOnce: edits of one document in one request that each need its whole history
+// read it once.
+func TestHistoryReadOnce(t *testing.T) {
+	n := open(t, newFS(), Options{})
+	n.create(CreateOptions{ID: 7})
+	defer n.stop()
+	var parent doc.Rev
+	for range 100 {
+		res := n.edits(true, Edit{ID: "a", Parent: parent, Body: []byte("{}")})
+		n.must(res[0])
+		parent = res[0].Rev
+	}
+	n.acquire(t, copyName, func(s *storage.Store) {
+		tip, _, err := s.Tip("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := &countingSource{historySource: stored{store: s}}
+		state := newDocState("a", &tip)
+		for range 3 {
+			if p, err := state.path(parent, from); err != nil || len(p.IDs) != 100 {
+				t.Fatalf("%v, %d ids", err, len(p.IDs))
+			}
+		}
+		state = state.clone()
+		if err := state.widen(from); err != nil || state.tree.Len() != 100 || from.n != 1 {
+			t.Fatalf("%v, %d revisions, read %d times", err, state.tree.Len(), from.n)
+		}
+	})
+}
+
+type countingSource struct {
+	historySource
+	n int
+}
+
+func (c *countingSource) history(id string, below doc.Below) (doc.Tree, error) {
+	c.n++
+	return c.historySource.history(id, below)
 }

@@ -81,7 +81,7 @@ func (m *comparing) records(store *storage.Store) error {
 		return nil
 	}
 	id := func(k int) string { return m.ids[m.open[k]].ID }
-	return eachRecord(store, len(m.open), id, func(k int, rec *doc.Record) {
+	return eachRecord(store, len(m.open), id, m.needsHistory, func(k int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			m.absent = true
@@ -92,12 +92,20 @@ func (m *comparing) records(store *storage.Store) error {
 	})
 }
 
+// needsHistory reports whether revisions that are asked about may lie in blocks.
+func (m *comparing) needsHistory(k int, rec *doc.Record) bool {
+	return slices.ContainsFunc(m.ids[m.open[k]].Revs, func(r doc.Rev) bool { return r.Pos < rec.Below.Tip })
+}
+
 // eachRecord reads n documents, whose ids id tells, in the order of their ids,
 // which takes less than half of reading them one by one; nil for one that is
-// not there.
-func eachRecord(store *storage.Store, n int, id func(i int) string, fn func(i int, rec *doc.Record)) error {
+// not there. whole says for which their whole history is needed.
+func eachRecord(
+	store *storage.Store, n int, id func(i int) string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record),
+) error {
 	order, names := ascending(n, id)
-	if err := store.Records(names, func(k int, rec *doc.Record) { fn(order[k], rec) }); err != nil {
+	err := store.Records(names, func(k int, rec *doc.Record) bool { return whole(order[k], rec) }, func(k int, rec *doc.Record) { fn(order[k], rec) })
+	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // olderRevs is the part of a document's history that lies in blocks while edits are
@@ -13,7 +12,7 @@ import (
 type olderRevs struct {
 	partial bool      // the tree begins at below.Tip: what is older lies in blocks
 	below   doc.Below // as stored; Floor rises while the limit cuts revisions off
-	oldest  doc.Tree  // of the first block, from below.Floor on; read when the limit cuts
+	read    doc.Tree  // from below.Floor on or before: what has been read, of the first block or of all
 }
 
 // historySource reads what lies in blocks. After a change of the document the error may be
@@ -51,7 +50,7 @@ func (s *docState) prepare(e *Edit, interactive bool, limit int, from historySou
 		if err != nil {
 			return fmt.Errorf("read the history of %q: %w", s.id, err)
 		}
-		s.older.oldest = oldest
+		s.older.read = oldest
 	}
 	return nil
 }
@@ -76,7 +75,12 @@ func (s *docState) fits(p doc.Path, newest uint64, limit int) bool {
 		return false
 	}
 	floor := s.older.below.Floor
-	return p.Start-uint64(len(p.IDs))+1 >= floor || newest-floor+1 >= uint64(limit)
+	if p.Start-uint64(len(p.IDs))+1 >= floor {
+		return true
+	}
+	// An edit that is known cuts nothing off unless it tells something new.
+	length := newest - floor + 1
+	return length == uint64(limit) || length > uint64(limit) && p.Start > leaf.Rev.Pos
 }
 
 // widen adds what is in blocks to the tree.
@@ -84,15 +88,23 @@ func (s *docState) widen(from historySource) error {
 	if !s.older.partial {
 		return nil
 	}
-	history, err := from.history(s.id, s.older.below)
+	err := s.readHistory(from)
 	if err == nil {
-		s.tree, err = s.older.below.Join(&history, &s.tree)
+		s.tree, err = s.older.below.Join(&s.older.read, &s.tree)
 	}
 	if err != nil {
 		return fmt.Errorf("read the history of %q: %w", s.id, err)
 	}
 	s.older = olderRevs{below: s.older.below}
 	return nil
+}
+
+// readHistory reads what is in blocks, once for all edits of a document: it is not changed.
+func (s *docState) readHistory(from historySource) (err error) {
+	if _, ok := s.older.read.At(s.older.below.Tip - 1); !ok {
+		s.older.read, err = from.history(s.id, s.older.below)
+	}
+	return err
 }
 
 // path returns a revision and all its ancestors.
@@ -104,21 +116,19 @@ func (s *docState) path(r doc.Rev, from historySource) (doc.Path, error) {
 	if len(p.IDs) == 0 {
 		return p, nil
 	}
-	history, err := from.history(s.id, s.older.below)
+	err := s.readHistory(from)
+	if err == nil {
+		p.IDs, err = s.older.below.AppendIDs(p.IDs, &s.older.read)
+	}
 	if err != nil {
 		return doc.Path{}, fmt.Errorf("read the history of %q: %w", s.id, err)
 	}
-	older, ok := history.Winner()
-	if !ok || older.Rev.Pos+uint64(len(p.IDs)) != p.Start {
-		return doc.Path{}, fmt.Errorf("history of %q: %w", s.id, fault.New(fault.Corruption, "It does not go on where the record begins."))
-	}
-	p.IDs = append(p.IDs, history.Path(older.Rev, 0).IDs...)
 	return p, nil
 }
 
-// hasOldest reports whether the block that the limit cuts from has been read.
+// hasOldest reports whether the revision that the limit cuts off next has been read.
 func (o *olderRevs) hasOldest() bool {
-	_, ok := o.oldest.At(o.below.Floor)
+	_, ok := o.read.At(o.below.Floor)
 	return ok
 }
 
@@ -129,7 +139,7 @@ func (o *olderRevs) cut(t *doc.Tree, limit int) []doc.Node {
 	if !o.partial || !ok || newest.Rev.Pos-o.below.Floor < uint64(limit) {
 		return nil
 	}
-	n, ok := o.oldest.At(o.below.Floor)
+	n, ok := o.read.At(o.below.Floor)
 	if !ok {
 		return nil
 	}

@@ -98,7 +98,7 @@ func (o *opener) plain(ctx context.Context) (*Doc, error) {
 
 // winner reads the winner and what its tree tells.
 func (o *opener) winner(ctx context.Context) (*Doc, error) {
-	rec, err := o.record(ctx)
+	rec, err := o.record(ctx, o.req.Revs || o.req.RevsInfo)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,10 @@ func (o *opener) winner(ctx context.Context) (*Doc, error) {
 // revision reads the revision the client named: any whose content is stored,
 // tombstones too.
 func (o *opener) revision(ctx context.Context) (*Doc, error) {
-	rec, err := o.record(ctx)
+	rec, err := o.record(ctx, o.req.Revs)
+	if err == nil && rec.Partial && o.req.Rev.Pos < rec.Below.Tip {
+		rec, err = o.record(ctx, true)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +151,13 @@ func (o *opener) revision(ctx context.Context) (*Doc, error) {
 	return d, o.readContent(d, nil)
 }
 
-func (o *opener) record(ctx context.Context) (*doc.Record, error) {
-	rec, ok, err := o.store.Record(o.req.ID)
+// record reads the record, with its whole history or what it has at hand of it.
+func (o *opener) record(ctx context.Context, whole bool) (*doc.Record, error) {
+	look := o.store.Tip
+	if whole {
+		look = o.store.Record
+	}
+	rec, ok, err := look(o.req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", o.req.ID, err)
 	}

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -28,7 +29,10 @@ func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult,
 }
 
 func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRevsRequest) ([]RevResult, error) {
-	rec, ok, err := store.Record(req.ID)
+	rec, ok, err := store.Tip(req.ID)
+	if err == nil && rec.Partial && req.needsHistory(&rec) {
+		rec, ok, err = store.Record(req.ID)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", req.ID, err)
 	}
@@ -61,7 +65,9 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 	defer l.states.engine.Release(store)
 	var newest uint64 // what has to be durable for the answers to stand
 	absent, held := false, 0
-	failed := eachRecord(store, len(reqs), func(i int) string { return reqs[i].ID }, func(i int, rec *doc.Record) {
+	id := func(i int) string { return reqs[i].ID }
+	whole := func(i int, rec *doc.Record) bool { return reqs[i].needsHistory(rec) }
+	failed := eachRecord(store, len(reqs), id, whole, func(i int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			absent = true
@@ -88,6 +94,11 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 		}
 	}
 	return out, l.states.waitDurable(ctx, name, newest)
+}
+
+// needsHistory reports whether an answer needs what lies in blocks.
+func (r *OpenRevsRequest) needsHistory(rec *doc.Record) bool {
+	return r.WithPath || slices.ContainsFunc(r.Revs, func(v doc.Rev) bool { return v.Pos < rec.Below.Tip })
 }
 
 // sizeOf returns how many bytes the bodies have.

@@ -84,9 +84,9 @@ func (t *updateTask) prepare(ctx context.Context) error {
 			break
 		}
 	}
-	if fault.Is(err, fault.MissingStub) {
-		// Whatever made the stub miss may not be durable yet; the writer
-		// decides again and answers when it is.
+	if fault.Is(err, fault.MissingStub) || fault.Is(err, fault.Corruption) {
+		// Whatever made the stub miss may not be durable yet, and what does not fit together
+		// may be of two moments; the writer decides again and answers.
 		t.again = true
 		return nil
 	}
@@ -185,7 +185,7 @@ func (s *stored) readAhead(edits []Edit) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	s.ahead = make(map[string]*doc.Record, len(ids))
-	err := s.store.Tips(ids, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
+	err := s.store.Records(ids, nil, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
 	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}
@@ -316,7 +316,7 @@ func (v *cachingValidator) find(ctx context.Context, l *Local) (err error) {
 }
 
 // validate implements editValidator.
-func (v *cachingValidator) validate(i int, d *decision, next, old *Doc) error {
+func (v *cachingValidator) validate(i int, d *decision, next *Doc, before func() (*Doc, error)) error {
 	if v.results == nil {
 		v.results = make([]validation, len(v.req.Edits))
 	}
@@ -324,7 +324,11 @@ func (v *cachingValidator) validate(i int, d *decision, next, old *Doc) error {
 	if o.given && o.base == d.base {
 		return o.err
 	}
-	err := v.ask(v.ctx, ValidateRequest{DB: v.req.DB, User: v.req.User, Security: v.req.Security, New: next, Old: old})
+	old, err := before()
+	if err != nil {
+		return err
+	}
+	err = v.ask(v.ctx, ValidateRequest{DB: v.req.DB, User: v.req.User, Security: v.req.Security, New: next, Old: old})
 	*o = validation{given: true, base: d.base, err: err}
 	return err
 }
@@ -333,7 +337,7 @@ func (v *cachingValidator) validate(i int, d *decision, next, old *Doc) error {
 type recordedValidator struct{ *cachingValidator }
 
 // validate implements editValidator. errStale: nobody was asked about this yet.
-func (r recordedValidator) validate(i int, d *decision, _, _ *Doc) error {
+func (r recordedValidator) validate(i int, d *decision, _ *Doc, _ func() (*Doc, error)) error {
 	if i < len(r.results) {
 		if o := r.results[i]; o.given && o.base == d.base {
 			return o.err

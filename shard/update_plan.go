@@ -53,7 +53,8 @@ type editValidator interface {
 	wants(id string) bool
 	// validate returns a *fault.Error for a refusal. Any other error ends the
 	// whole request.
-	validate(i int, v *decision, next *Doc, old *Doc) error
+	// old returns the document as it was, nil when there was none.
+	validate(i int, v *decision, next *Doc, old func() (*Doc, error)) error
 }
 
 // manyStates is from when on the documents of a request get an index.
@@ -145,10 +146,7 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 		}
 	}
 	if judged {
-		old, err := replaced(s, v, base, p.from)
-		if err != nil {
-			return err
-		}
+		old := func() (*Doc, error) { return replaced(s, v, base, p.from) }
 		if err := p.validator.validate(i, v, proposed(p.req.NewEdits, e, atts), old); err != nil {
 			return refuse(res, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"divan/storage/doc"
+	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
@@ -25,7 +26,8 @@ type checker struct {
 
 	live, deleted    uint64
 	external, active int64
-	changes, blocks  uint64
+	changes          uint64
+	historyBlocks    uint64
 	docLow, docTop   *blockCheck
 	seqLow, seqTop   *blockCheck
 }
@@ -61,7 +63,7 @@ func (c *checker) each(space byte, fn func(key, value []byte) error) error {
 
 func (c *checker) run() error {
 	steps := []func() error{
-		c.openBlocks, c.checkDocs, c.checkBlocks, c.checkSequence, c.checkBodies, c.checkContents, c.checkUploads,
+		c.openBlocks, c.checkDocs, c.checkHistories, c.checkSequence, c.checkBodies, c.checkContents, c.checkUploads,
 		c.checkPurges, c.checkTotals,
 	}
 	for _, step := range steps {
@@ -139,25 +141,25 @@ func (c *checker) decode(id string, value []byte) (doc.Record, error) {
 	rec, err := doc.DecodeRecord(id, value)
 	if err == nil && rec.Partial {
 		first, end := rec.Below.Blocks()
-		c.blocks += end - first
+		c.historyBlocks += end - first
 		var older doc.Tree
 		if older, err = records.History(c.snap.snap, id, rec.Below); err == nil {
 			err = rec.Widen(&older)
 		}
-		if !c.s.blocks.Load() {
+		if !c.s.historyBlocks.Load() {
 			c.problemf("document %q has blocks of its history, the name of the store's marker tells of none", id)
 		}
 	}
 	return rec, err
 }
 
-// checkBlocks counts the blocks of histories: as many as records have found leave no stray
+// checkHistories counts the blocks of histories: as many as records have found leave no stray
 // one.
-func (c *checker) checkBlocks() error {
+func (c *checker) checkHistories() error {
 	found := uint64(0)
 	err := c.each(keyspace.History, func(_, _ []byte) error { found++; return nil })
-	if err == nil && found != c.blocks {
-		c.problemf("%d blocks of histories, the documents have %d", found, c.blocks)
+	if err == nil && found != c.historyBlocks {
+		c.problemf("%d blocks of histories, the documents have %d", found, c.historyBlocks)
 	}
 	return err
 }
@@ -309,7 +311,9 @@ func (c *checker) checkBodies() error {
 		}
 		if !found || rec.ID != string(id) {
 			var err error
-			if rec, found, err = records.Get(c.snap.snap, string(id)); err != nil {
+			if rec, found, err = records.Get(c.snap.snap, string(id)); fault.Is(err, fault.Corruption) {
+				return nil // checkDocs has told
+			} else if err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,12 @@ import (
 	"divan/storage/keyspace"
 )
 
+// blockBytes is a doc.BlockWriter that keeps what it is given.
+type blockBytes map[uint64][]byte
+
+func (b blockBytes) PutBlock(number uint64, block []byte) { b[number] = block }
+func (b blockBytes) DeleteBlock(number uint64)            { delete(b, number) }
+
 // TestFormat holds the bytes of FORMAT.md. A change here is a new format.
 func TestFormat(t *testing.T) {
 	key := keyspace.ContentKey{0xc0, 15: 0x0c}
@@ -22,6 +28,13 @@ func TestFormat(t *testing.T) {
 	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
 	rec.Tree.Merge(doc.Path{Start: 2, IDs: []string{rev.ID, "a"}}, doc.Node{Rev: rev, Stored: true})
 	rec.Tree.Merge(doc.Path{Start: 300, IDs: []string{text.ID}}, doc.Node{Rev: text, Deleted: true, Stored: true})
+	withBlocks := identity.New("shards/x", 12, true)
+	withBlocks.Blocks = true
+	line := doc.Path{Start: 47, IDs: strings.Split(strings.Repeat("a", 47), "")}
+	long := &doc.Record{ID: "doc", Seq: 7, Winner: line.Rev(), External: 9, Active: 10}
+	long.Tree.Merge(line, doc.Node{Rev: line.Rev(), Stored: true, External: 9, Active: 10})
+	blocks := blockBytes{}
+	long.Settle(nil, blocks)
 	id := identity.Identity{UUID: [16]byte{0: 1, 15: 0xff}, Partitioned: true}
 	for _, c := range []struct {
 		name string
@@ -65,6 +78,12 @@ func TestFormat(t *testing.T) {
 		{"no sums", format.AppendSums(nil, Sums{}), ""},
 		{"store file of format 2", []byte(identity.New("shards/x", 0, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
 		{"store file of format 3", []byte(identity.New("shards/x", 12, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
+		{"store file of format 4", []byte(withBlocks.FileName()[len("STORE-4-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
+		{"block key", keyspace.AppendBlock(nil, "a\x00b", 3), "72 00 6100ff62 0001 0000000000000003"},
+		// 16 of 47 revisions, of which the newest is stored, from position 32 on; the oldest of all has position 1.
+		{"record with blocks", long.AppendBinary(nil), "1c 07 2f 01 61 09 0a 01 10 10" + strings.Repeat("61", 16) + "14 20 01" + strings.Repeat("10 01", 14) + "12 01 09 0a"},
+		// Positions 1 to 31.
+		{"block", blocks[0], "10 1f 1f" + strings.Repeat("61", 31) + "14 01 01" + strings.Repeat("10 01", 30)},
 		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
 	} {
 		if got, want := hex.EncodeToString(c.got), strings.ReplaceAll(c.want, " ", ""); got != want {
@@ -97,6 +116,9 @@ func TestKeysKeepOrder(t *testing.T) {
 		}
 		if id, k, n, ok := keyspace.CutChunk(keyspace.AppendChunk(nil, a, key, 7)); !ok || string(id) != a || k != key || n != 7 {
 			t.Fatalf("keyspace.CutChunk: %q, %x, %d, %v", id, k, n, ok)
+		}
+		if id, n, ok := keyspace.CutBlock(keyspace.AppendBlock(nil, a, ra.Pos)); !ok || string(id) != a || n != ra.Pos {
+			t.Fatalf("keyspace.CutBlock: %q, %d, %v", id, n, ok)
 		}
 		if id, k, ok := keyspace.CutUpload(keyspace.Upload(a, key)); !ok || string(id) != a || k != key {
 			t.Fatalf("keyspace.CutUpload: %q, %x, %v", id, k, ok)

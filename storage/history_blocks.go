@@ -1,9 +1,10 @@
 package storage
 
 import (
+	"go.uber.org/zap"
+
 	"divan/storage/doc"
 	"divan/storage/identity"
-	"divan/storage/instance"
 	"divan/storage/keyspace"
 	"divan/storage/records"
 )
@@ -15,10 +16,9 @@ import (
 
 // settle decides which revisions of next lie in blocks, and writes those that change.
 func (b *Batch) settle(old, next *doc.Record) {
-	if next.NeedsBlocks() {
-		allowed, err := b.s.allowBlocks()
-		b.note(err)
-		if !allowed {
+	if next.Below == (doc.Below{}) && (old == nil || old.Below == (doc.Below{})) {
+		// The usual case. A history may stay whole, as it does where the marker cannot be renamed.
+		if !next.NeedsBlocks() || !b.s.allowBlocks() {
 			return
 		}
 	}
@@ -26,19 +26,22 @@ func (b *Batch) settle(old, next *doc.Record) {
 }
 
 // allowBlocks makes the marker of the store one that tells of blocks, durably; false when it
-// cannot have that yet. It is called by the store's writer.
-func (s *Store) allowBlocks() (bool, error) {
-	if s.blocks.Load() {
-		return true, nil
+// cannot have that yet, or when the disk refused once. It is called by the store's writer.
+func (s *Store) allowBlocks() bool {
+	if s.historyBlocks.Load() {
+		return true
 	}
-	if s.copyID.Load() == 0 {
-		return false, nil
+	if s.copyID.Load() == 0 || s.blocksRefused {
+		return false
 	}
 	if err := identity.AllowBlocks(s.engine.o.FS, s.inst.Dir, s.name); err != nil {
-		return false, instance.DiskError("allow blocks of histories", err)
+		s.blocksRefused = true
+		s.engine.o.Logger.Warn("Histories of documents stay in their records: the marker of the store cannot be renamed.",
+			zap.String("store", s.name), zap.Error(err))
+		return false
 	}
-	s.blocks.Store(true)
-	return true, nil
+	s.historyBlocks.Store(true)
+	return true
 }
 
 func (b *Batch) blocksOf(id string) records.BlockWriter {
@@ -47,7 +50,7 @@ func (b *Batch) blocksOf(id string) records.BlockWriter {
 
 // dropBlocks deletes all blocks of a document.
 func (b *Batch) dropBlocks(id string) error {
-	if !b.s.blocks.Load() {
+	if !b.s.historyBlocks.Load() {
 		return nil
 	}
 	return each(b.s.inst.DB(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {

@@ -2,7 +2,12 @@ package storage
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"divan/storage/doc"
 )
@@ -100,4 +105,28 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	if _, err := b.Apply(); err == nil {
 		t.Error("a record whose history is elsewhere was taken")
 	}
+}
+
+// TestMarkerRefused: a disk that does not rename the marker of a store leaves histories where
+// they were, and edits go on.
+func TestMarkerRefused(t *testing.T) {
+	var on atomic.Bool
+	e, _ := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpRename && strings.Contains(op.Path, "STORE-")
+	})})
+	must(t, e.Create(testStore, CreateOptions{CopyID: 7}))
+	s := acquire(t, e, testStore)
+	on.Store(true)
+	w := newEdits()
+	for range 60 {
+		b := s.NewBatch()
+		w.put(b, edit{id: "a"})
+		w.put(b, edit{id: "b"})
+		commit(t, b)
+	}
+	tip, _, err := s.Tip("a")
+	if must(t, err); tip.Partial || tip.Tree.Len() != 60 {
+		t.Fatalf("partial %v, %d revisions", tip.Partial, tip.Tree.Len())
+	}
+	checkStore(t, s)
 }

@@ -14,17 +14,9 @@ import (
 // Records reads many documents, whose ids are in ascending order, and calls fn for
 // each: nil for one that does not exist. For new ids it takes less than half of
 // what as many calls of Record do. The records belong to fn; nothing aliases the
-// store.
-func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
-	return s.records(ids, true, fn)
-}
-
-// Tips is Records without what lies in blocks of histories.
-func (s *Store) Tips(ids []string, fn func(i int, rec *doc.Record)) error {
-	return s.records(ids, false, fn)
-}
-
-func (s *Store) records(ids []string, whole bool, fn func(i int, rec *doc.Record)) error {
+// store. whole is asked about each that is Partial whether its whole history is needed; nil:
+// of none.
+func (s *Store) Records(ids []string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record)) error {
 	return s.walk(keyspace.Docs, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			fn(i, nil)
@@ -32,7 +24,7 @@ func (s *Store) records(ids []string, whole bool, fn func(i int, rec *doc.Record
 		}
 		rec, err := records.Decode(ids[i], it)
 		ok := true
-		if err == nil && whole && rec.Partial {
+		if err == nil && rec.Partial && whole != nil && whole(i, &rec) {
 			rec, ok, err = records.Get(s.inst.DB(), ids[i])
 		}
 		switch {

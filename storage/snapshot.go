@@ -92,6 +92,14 @@ func (s *Snapshot) Record(id string) (rec doc.Record, ok bool, err error) {
 	return records.Get(s.snap, id)
 }
 
+// Tip is Store.Tip of the moment.
+func (s *Snapshot) Tip(id string) (rec doc.Record, ok bool, err error) {
+	if err := s.s.Err(); err != nil {
+		return rec, false, err
+	}
+	return records.GetTip(s.snap, id)
+}
+
 // Head is Store.Head of the moment.
 func (s *Snapshot) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.s.Err(); err != nil {

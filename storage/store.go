@@ -36,15 +36,18 @@ import (
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
-	id       identity.Identity // but for Copy: copyID
-	copyID   atomic.Uint64
-	blocks   atomic.Bool // histories may lie in blocks: the name of the marker says so
-	uploads  *uploads.Set
-	swept    int        // uploads that opening has removed
-	opening  sync.Mutex // one first write opens the instance
-	states   atomic.Pointer[statePair]
-	lowHeld  atomic.Int64 // low blocks in memory, about
-	inflight atomic.Int32
+	id     identity.Identity // but for Copy: copyID
+	copyID atomic.Uint64
+	// historyBlocks: histories may lie in blocks, the name of the marker says so.
+	// blocksRefused: the disk refused to rename it; the writer's.
+	historyBlocks atomic.Bool
+	blocksRefused bool
+	uploads       *uploads.Set
+	swept         int        // uploads that opening has removed
+	opening       sync.Mutex // one first write opens the instance
+	states        atomic.Pointer[statePair]
+	lowHeld       atomic.Int64 // low blocks in memory, about
+	inflight      atomic.Int32
 }
 
 // batchState is what one batch left, immutable.
@@ -81,7 +84,7 @@ func (e *Engine) openStore(name string) (member, error) {
 		handle: e.newHandle(name), id: id, uploads: e.uploads.Of(name),
 	}
 	s.copyID.Store(id.Copy)
-	s.blocks.Store(id.Blocks)
+	s.historyBlocks.Store(id.Blocks)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)

@@ -102,15 +102,44 @@ func (r *Record) Widen(history *Tree) error {
 	return err
 }
 
-// Join returns the tree of what is in blocks and of what goes on from there. The error
-// is fault.Corruption when the former is not what b says.
-func (b Below) Join(history, tip *Tree) (Tree, error) {
-	if len(history.nodes) == 0 || history.nodes[0].pos != b.Floor {
-		return Tree{}, damaged("history")
+// part returns what b says of a tree that has it and perhaps older revisions. The error is
+// fault.Corruption when it has not.
+func (b Below) part(history *Tree) ([]treeNode, error) {
+	nodes := history.nodes
+	if len(nodes) == 0 || nodes[0].pos > b.Floor || nodes[0].pos+uint64(len(nodes)) != b.Tip || b.Floor >= b.Tip {
+		return nil, damaged("history")
 	}
-	whole := Tree{nodes: make([]treeNode, 0, len(history.nodes)+len(tip.nodes)+1)}
-	whole.nodes = append(whole.nodes, history.nodes...)
+	return nodes[b.Floor-nodes[0].pos:], nil
+}
+
+// Join returns the tree of what is in blocks and of what goes on from there. Both are left as
+// they are. The error is fault.Corruption when history is not what b says.
+func (b Below) Join(history, tip *Tree) (Tree, error) {
+	older, err := b.part(history)
+	if err != nil {
+		return Tree{}, err
+	}
+	whole := Tree{nodes: make([]treeNode, 0, len(older)+len(tip.nodes)+1)}
+	if err := whole.Append(&Tree{nodes: older}); err != nil {
+		return Tree{}, err
+	}
 	return whole, whole.Append(tip)
+}
+
+// AppendIDs appends the ids of what is in blocks, newest first. The error is
+// fault.Corruption when history is not what b says.
+func (b Below) AppendIDs(ids []string, history *Tree) ([]string, error) {
+	older, err := b.part(history)
+	for i := len(older) - 1; i >= 0; i-- {
+		ids = append(ids, older[i].id)
+	}
+	return ids, err
+}
+
+// Room returns an empty tree with room for what is in blocks, within reason: b may be damaged.
+func (b Below) Room() Tree {
+	const most = 4096
+	return Tree{nodes: make([]treeNode, 0, min(b.Tip-b.Floor, most))}
 }
 
 // The first byte of an encoded block: version and flags.

@@ -79,10 +79,11 @@ func (p *Parts) Move(b *pebble.Batch) error {
 		for _, o := range part.ops {
 			key, value := text[:o.key], text[o.key:o.key+o.value]
 			text = text[o.key+o.value:]
-			err := error(nil)
-			if o.deletes {
+			var err error
+			switch {
+			case o.deletes:
 				err = b.Delete(key, nil)
-			} else {
+			default:
 				err = b.Set(key, value, nil)
 			}
 			if err != nil {
