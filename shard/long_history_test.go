@@ -199,7 +199,7 @@ func TestMarkerOfBlocks(t *testing.T) {
 func TestDamagedHistory(t *testing.T) {
 	n := open(t, newFS(), Options{})
 	n.create(CreateOptions{ID: 7})
-	defer n.stop()
+	defer func() { n.stop() }()
 	var parent doc.Rev
 	edit := func(id string, e Edit) error {
 		e.ID = id
@@ -208,6 +208,9 @@ func TestDamagedHistory(t *testing.T) {
 		})
 		if err == nil {
 			parent = res[0].Rev
+			if res[0].Err != nil {
+				t.Errorf("a refusal: %v", res[0].Err)
+			}
 		}
 		return err
 	}
@@ -247,9 +250,23 @@ func TestDamagedHistory(t *testing.T) {
 	if err := edit("a", Edit{Path: branch, Body: []byte("{}")}); !fault.Is(err, fault.Corruption) {
 		t.Errorf("a branch: %v", err)
 	}
+	newest := parent
 	parent = doc.Rev{}
 	if err := edit("b", Edit{Body: []byte("{}")}); err != nil {
 		t.Errorf("another document: %v", err)
+	}
+
+	// A validation function is shown the whole history: the request ends with an error.
+	fs := n.fs
+	n.stop()
+	n = open(t, fs, Options{Validator: func(context.Context, string, string) (Validate, error) {
+		return func(context.Context, ValidateRequest) error { return nil }, nil
+	}})
+	if err := edit("a", Edit{Parent: newest, Body: []byte("{}")}); !fault.Is(err, fault.Corruption) {
+		t.Errorf("an edit that is validated: %v", err)
+	}
+	if err := edit("b", Edit{Parent: parent, Body: []byte(`{"n":1}`)}); err != nil {
+		t.Errorf("another document that is validated: %v", err)
 	}
 }
 

@@ -66,9 +66,11 @@ func (s *docState) fits(p doc.Path, newest uint64, limit int) bool {
 	leaf, _ := s.tree.Winner()
 	at := 0
 	if p.Start > leaf.Rev.Pos {
-		if at = int(p.Start - leaf.Rev.Pos); at >= len(p.IDs) {
+		ahead := p.Start - leaf.Rev.Pos
+		if ahead >= uint64(len(p.IDs)) {
 			return false
 		}
+		at = int(ahead)
 	}
 	n, _, known := s.tree.Find(doc.Rev{Pos: p.Start - uint64(at), ID: p.IDs[at]})
 	if !known || !n.Stored {
@@ -132,8 +134,8 @@ func (o *olderRevs) hasOldest() bool {
 	return ok
 }
 
-// cut cuts the oldest revision off when the history is longer than the limit by one, for
-// which prepare has read it, and returns it.
+// cut cuts the oldest revision off when the history is longer than the limit, and returns it.
+// prepare has read it, and all of the history where more than one has to go.
 func (o *olderRevs) cut(t *doc.Tree, limit int) []doc.Node {
 	newest, ok := t.Winner()
 	if !o.partial || !ok || newest.Rev.Pos-o.below.Floor < uint64(limit) {

@@ -78,15 +78,16 @@ func (t *updateTask) prepare(ctx context.Context) error {
 		}
 		t.plan = updatePlan{req: t.req, from: from, validator: &t.validator, full: full, absent: absent}
 		err = t.plan.decide()
-		// Compaction may have dropped an ancestor's content between the
-		// reading of the tree and that of the content.
+		// Compaction may have dropped an ancestor's content between the reading of the tree
+		// and that of the content, and an edit a block of the history. The writer is not asked:
+		// of what is damaged for good it would send the request back for a validation, for ever.
 		if !fault.Is(err, fault.Corruption) || tries == rereads {
 			break
 		}
 	}
-	if fault.Is(err, fault.MissingStub) || fault.Is(err, fault.Corruption) {
-		// Whatever made the stub miss may not be durable yet, and what does not fit together
-		// may be of two moments; the writer decides again and answers.
+	if fault.Is(err, fault.MissingStub) {
+		// Whatever made the stub miss may not be durable yet; the writer
+		// decides again and answers when it is.
 		t.again = true
 		return nil
 	}

@@ -146,8 +146,16 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 		}
 	}
 	if judged {
-		old := func() (*Doc, error) { return replaced(s, v, base, p.from) }
-		if err := p.validator.validate(i, v, proposed(p.req.NewEdits, e, atts), old); err != nil {
+		var unread error // no refusal, whatever its kind
+		old := func() (d *Doc, err error) {
+			d, unread = replaced(s, v, base, p.from)
+			return d, unread
+		}
+		err := p.validator.validate(i, v, proposed(p.req.NewEdits, e, atts), old)
+		if unread != nil {
+			return unread
+		}
+		if err != nil {
 			return refuse(res, err)
 		}
 	}

@@ -1,7 +1,5 @@
 package doc
 
-import "encoding/binary"
-
 // A history that is one long path is kept in two places: the newest revisions in the
 // record of the document, those before them in blocks, which an edit does not touch. An
 // edit of a document with a thousand revisions then writes some dozens of them.
@@ -150,8 +148,7 @@ const blockVersion = 0x10
 func (t *Tree) appendBlock(dst []byte, number uint64) []byte {
 	root := t.nodes[0].pos
 	lo, hi := max(number*blockLen, root)-root, (number+1)*blockLen-root
-	part := Tree{nodes: t.nodes[lo:hi]}
-	return part.appendPath(append(dst, blockVersion))
+	return t.appendPart(append(dst, blockVersion), int(lo), int(hi))
 }
 
 // AddBlock adds a stored block to a tree that holds the older ones, without what is below
@@ -202,23 +199,4 @@ func (t *Tree) At(pos uint64) (Node, bool) {
 		return Node{}, false
 	}
 	return t.nodes[pos-t.nodes[0].pos].node(), true
-}
-
-// appendPath appends a tree that is one path, or a part of one, as appendBinary does.
-func (t *Tree) appendPath(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(t.nodes)))
-	size := 0
-	for i := range t.nodes {
-		size += len(t.nodes[i].id)
-	}
-	dst = binary.AppendUvarint(dst, uint64(size))
-	for i := range t.nodes {
-		dst = append(dst, t.nodes[i].id...)
-	}
-	for i := range t.nodes {
-		n := t.nodes[i]
-		n.parent = int32(i - 1)
-		dst = n.appendBinary(dst, i)
-	}
-	return dst
 }

@@ -67,8 +67,7 @@ func (r *Record) AppendBinary(dst []byte) []byte {
 	}
 	dst[at] |= recordBlocks
 	dst = binary.AppendUvarint(dst, r.Below.Floor)
-	tip := Tree{nodes: r.Tree.nodes[r.Below.Tip-r.Tree.nodes[0].pos:]}
-	return tip.appendPath(dst)
+	return r.Tree.appendPart(dst, int(r.Below.Tip-r.Tree.nodes[0].pos), len(r.Tree.nodes))
 }
 
 // AppendHead appends the part of the stored form that DecodeHead reads, without

@@ -23,26 +23,31 @@ const (
 	nodeLongID
 )
 
-func (t *Tree) appendBinary(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(t.nodes)))
-	if len(t.nodes) == 0 {
+func (t *Tree) appendBinary(dst []byte) []byte { return t.appendPart(dst, 0, len(t.nodes)) }
+
+// appendPart appends the nodes from place from on and before place to as a tree of their own.
+// It is a whole tree, or a part of one that is one path.
+func (t *Tree) appendPart(dst []byte, from, to int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(to-from))
+	if from == to {
 		return dst
 	}
 	size := 0
-	for i := range t.nodes {
+	for i := from; i < to; i++ {
 		size += len(t.nodes[i].id)
 	}
 	dst = binary.AppendUvarint(dst, uint64(size))
-	for i := range t.nodes {
+	for i := from; i < to; i++ {
 		dst = append(dst, t.nodes[i].id...)
 	}
-	for i := range t.nodes {
-		dst = t.nodes[i].appendBinary(dst, i)
+	for i := from; i < to; i++ {
+		dst = t.nodes[i].appendBinary(dst, i, from)
 	}
 	return dst
 }
 
-func (n *treeNode) appendBinary(dst []byte, place int) []byte {
+// appendBinary appends the node at a place, in a tree that begins at place from.
+func (n *treeNode) appendBinary(dst []byte, place, from int) []byte {
 	var flags byte
 	if n.deleted {
 		flags |= nodeDeleted
@@ -51,7 +56,7 @@ func (n *treeNode) appendBinary(dst []byte, place int) []byte {
 		flags |= nodeStored
 	}
 	switch {
-	case n.parent == noParent:
+	case int(n.parent) < from: // noParent is below every place
 		flags |= nodeRoot
 	case int(n.parent) != place-1:
 		flags |= nodeFar
