@@ -70,9 +70,9 @@ func (d *replicaSet) explain(ctx context.Context, err error) error {
 }
 
 // catchUp does the asking of explain. That the database is gone may be known
-// already and that another one has its name not yet.
+// already, and phrased, and that another one has its name not yet.
 func (d *replicaSet) catchUp(ctx context.Context, err error) {
-	if !fault.Is(err, fault.NoCopy) {
+	if !fault.Is(err, fault.NoCopy) && !isGoneOnly(err) {
 		return
 	}
 	if now, ok := d.metaGroup.Database(d.meta.Name); ok && now.ID != d.meta.ID {
@@ -83,22 +83,31 @@ func (d *replicaSet) catchUp(ctx context.Context, err error) {
 	_ = d.metaGroup.CatchUp(soon) // without a leader it stays as it is
 }
 
+// isGoneOnly reports whether an error says that there is no database, and nothing of one
+// that has its name now.
+func isGoneOnly(err error) bool {
+	return fault.Is(err, fault.NoDatabase) && !errors.Is(err, ErrSuccessor)
+}
+
 // phrase is explain with what this node knows: of a copy that is gone because
 // the database was deleted meanwhile, and of a deadline that passed. What was
-// phrased once stays as it is: a node that cannot be reached may have a deadline
-// of dialing for its cause, which is none of the request's.
+// phrased once stays as it is, but for a database that has the name since: a node
+// that cannot be reached may have a deadline of dialing for its cause, which is none
+// of the request's.
 func (d *replicaSet) phrase(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case fault.Is(err, fault.Unavailable):
 		return d.unavailable(err)
-	case fault.Is(err, fault.NoCopy):
+	case fault.Is(err, fault.NoCopy), isGoneOnly(err):
 		switch m, ok := d.metaGroup.Database(d.meta.Name); {
 		case !ok:
 			return errNoDatabase()
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
+		case fault.Is(err, fault.NoDatabase):
+			return err // said by another node, which knows more
 		}
 		return d.unavailable(err)
 	case fault.Is(err, fault.NodeDown), fault.Is(err, fault.StaleMap):

@@ -16,14 +16,42 @@ type Conn struct {
 	network netip.Addr // what counts as its address
 	spare   bool
 	begun   bool // a request was read; the goroutine of the connection alone looks at it
+	awaited bool // AwaitRequest was called; one goroutine at a time reads
 	// since is when the connection began to wait for a request, in nanoseconds
-	// after the start of the limiter; 0: one is being served.
-	since atomic.Int64
-	bound time.Time // when the deadline of writes was set
+	// after the start of the limiter; 0: one is being served, or the first one is not
+	// waited for yet.
+	since    atomic.Int64
+	admitted time.Duration // after the start of the limiter
+	bound    time.Time     // when the deadline of writes was set
 
 	// Guarded by limiter.mu.
 	gone, counted bool
 	place, body   element
+}
+
+// AwaitRequest tells that the first request is waited for, or the handshake before it.
+// The first Read does so too. Until then the client may have said everything: a busy
+// server has not looked.
+func (c *Conn) AwaitRequest() {
+	if !c.awaited {
+		c.awaited = true
+		c.since.Store(int64(c.limiter.now()))
+	}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.AwaitRequest()
+	return c.Conn.Read(p)
+}
+
+// silent returns for how much longer the client of a connection that no request was read
+// of has time to say something; 0 and less: it had enough.
+func (c *Conn) silent(now time.Duration) (rest time.Duration) {
+	if since := time.Duration(c.since.Load()); since != 0 {
+		return since + freshBefore - now
+	}
+	return c.admitted + idleBefore - now
 }
 
 // Begin tells that a request is being served.

@@ -66,13 +66,14 @@ func New(o Options) *Limiter {
 // may be closed in favour of a new one. Most clients send it at once.
 const idleBefore = time.Second
 
-// freshBefore is how long a connection has been there when it may be closed
-// because it has said nothing. When there is no room the request of most has come
-// before the connection was accepted, and only has to be read.
+// freshBefore is how long the first request of a connection has been waited for when it
+// may be closed because it has said nothing. When there is no room the request of most has
+// come before the connection was accepted, and only has to be read. A busy server that has
+// not begun to read has idleBefore for it.
 const freshBefore = 20 * time.Millisecond
 
 // Admit takes a connection in, or reports that there is no room. It may close
-// another one, and wait for freshBefore at most until it can.
+// another one, and wait for idleBefore at most until it can.
 func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c = &Conn{Conn: inner, limiter: l, address: addressOf(inner)}
 	c.network = network.Of(c.address)
@@ -133,7 +134,7 @@ func (l *Limiter) enter(c *Conn) (victim *Conn, wait time.Duration, ok bool) {
 		c.counted = true
 		l.mu.addresses[c.network]++
 	}
-	c.since.Store(int64(l.now()))
+	c.admitted = l.now()
 	l.mu.fresh.push(c, &c.place)
 	return victim, 0, true
 }
@@ -145,7 +146,7 @@ func (l *Limiter) freshLocked() time.Duration {
 	if c == nil {
 		return 0
 	}
-	return max(time.Millisecond, freshBefore-(l.now()-time.Duration(c.since.Load())))
+	return min(max(time.Millisecond, c.silent(l.now())), freshBefore)
 }
 
 // victimLocked returns the connection that is missed least, nil when all are at
@@ -153,19 +154,16 @@ func (l *Limiter) freshLocked() time.Duration {
 // nobody comes through, then one that waits for its next request.
 func (l *Limiter) victimLocked(ok func(*Conn) bool) *Conn {
 	now := l.now()
-	waits := func(least time.Duration) func(c *Conn) bool {
-		return func(c *Conn) bool {
-			since := time.Duration(c.since.Load())
-			return since != 0 && now-since >= least && ok(c)
-		}
-	}
-	if c := l.mu.fresh.first(waits(freshBefore)); c != nil {
+	if c := l.mu.fresh.first(func(c *Conn) bool { return c.silent(now) <= 0 && ok(c) }); c != nil {
 		return c
 	}
 	if c := l.mu.bodies.find(ok); c != nil {
 		return c
 	}
-	return l.mu.served.find(waits(idleBefore))
+	return l.mu.served.find(func(c *Conn) bool {
+		since := time.Duration(c.since.Load())
+		return since != 0 && now-since >= idleBefore && ok(c)
+	})
 }
 
 // forgetLocked takes a connection out of everything.

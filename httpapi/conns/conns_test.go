@@ -58,6 +58,7 @@ func TestOrderOfEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Most: 4, Spare: 1})
 		idle, body, busy, silent := admitted(t, l, "::1"), admitted(t, l, "::1"), admitted(t, l, "::1"), admitted(t, l, "::1")
+		silent.AwaitRequest()
 		idle.Begin()
 		idle.End()
 		body.Begin()
@@ -99,16 +100,23 @@ func TestOrderOfEviction(t *testing.T) {
 }
 
 // TestFreshConnectionHasTime: a flood of connections waits until those before it
-// had the time to say something.
+// had the time to say something, which begins when the server reads.
 func TestFreshConnectionHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Most: 2})
 		first := admitted(t, l, "::1")
 		admitted(t, l, "::1")
+		const busy = 3 * freshBefore
+		time.AfterFunc(busy, first.AwaitRequest)
 		began := time.Now()
-		admitted(t, l, "::1")
-		if waited := time.Since(began); waited < freshBefore || waited > 2*freshBefore || !isClosed(first) {
+		second := admitted(t, l, "::1")
+		if waited := time.Since(began); waited < busy+freshBefore || waited > busy+2*freshBefore || !isClosed(first) {
 			t.Errorf("waited %v, closed the first: %v", waited, isClosed(first))
+		}
+		began = time.Now()
+		admitted(t, l, "::1")
+		if waited := time.Since(began); waited < idleBefore/2 || waited > idleBefore || isClosed(second) {
+			t.Errorf("waited %v for one that is not read, closed another one: %v", waited, isClosed(second))
 		}
 	})
 }
