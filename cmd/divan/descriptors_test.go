@@ -123,7 +123,7 @@ func innocent(t *testing.T, address string, databases int, anew bool) func() err
 	}
 }
 
-// soon is far below the minute after which a node gives up half a header, and far above
+// soon is far below the 30 s after which a node gives up half a header, and far above
 // what a busy machine takes.
 const soon = 10 * time.Second
 
