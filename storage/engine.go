@@ -50,10 +50,7 @@ type Engine struct {
 
 	versions atomic.Uint64 // given to contents of indexes
 
-	empty struct {
-		sync.Mutex
-		db *pebble.DB // what a store without a write reads from; nil until needed
-	}
+	empty instance.Empty // what a store without a write reads from
 
 	mu struct {
 		sync.Mutex
@@ -97,7 +94,7 @@ func NewEngine(o Options) (*Engine, error) {
 		sweep:   make(chan struct{}, 1),
 		drained: make(chan struct{}),
 	}
-	e.shared.SyncInterval = e.syncInterval
+	e.shared.SyncInterval, e.shared.Compression = e.syncInterval, o.Compression
 	e.space.FS, e.space.Dir, e.space.Log, e.space.Hold = o.FS, o.Dir, o.Logger, e.shared.Scheduler.HoldDerived
 	e.shared.TableRoom, e.shared.Pending = e.space.TableRoom, e.space.Pending
 	e.mu.entries = map[string]*entry{}
@@ -218,7 +215,7 @@ func (e *Engine) Close() error {
 	case <-deadline.C:
 		return errors.Join(err, e.stillOpen())
 	}
-	return errors.Join(err, e.closeEmpty(), e.releaseShared())
+	return errors.Join(err, e.empty.Close(), e.releaseShared())
 }
 
 // drainedLocked announces that a closed engine has no entry left.

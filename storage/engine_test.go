@@ -327,7 +327,7 @@ func TestCloseGivesUp(t *testing.T) {
 		}
 		e.Release(s)
 		<-e.drained
-		must(t, e.closeEmpty())
+		must(t, e.empty.Close())
 		must(t, e.releaseShared())
 	})
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
+
+	"divan/storage/compression"
 )
 
 // Options configure an Engine. Zero values take the defaults.
@@ -33,6 +35,9 @@ type Options struct {
 	// Not for virtual time: Pebble's writer of them shares channels among all goroutines
 	// of the process, and synctest allows none of another bubble. Both kinds are read.
 	RowTables bool
+	// Compression returns how tables are compressed that are written from now on; default
+	// compression.Fast.
+	Compression func() compression.Method
 	// JoinIndex returns a value of an index, put together of operands of merges, damaged ones
 	// too, in a shorter form that means the same. Default: values stay as they are.
 	JoinIndex func(key, value []byte) []byte
@@ -66,6 +71,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.IdleClose <= 0 {
 		o.IdleClose = defaultIdleClose
+	}
+	if o.Compression == nil {
+		o.Compression = func() compression.Method { return compression.Fast }
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -102,7 +101,7 @@ func (s *Store) attach(files []string) error {
 	if slices.ContainsFunc(files, holdsDocuments) { // made after the marker, which was durable by then
 		return fault.New(fault.Corruption, "The shard's files are damaged: the marker of the manifest is missing.")
 	}
-	empty, err := s.engine.emptyDB()
+	empty, err := s.engine.empty.DB(&s.engine.shared, format.SumsMerger())
 	if err == nil {
 		s.inst.Borrow(empty)
 	}
@@ -111,38 +110,6 @@ func (s *Store) attach(files []string) error {
 
 // holdsDocuments reports whether a file of a store is a log or a table.
 func holdsDocuments(file string) bool { return instance.IsLog(file) || strings.HasSuffix(file, ".sst") }
-
-// emptyDB is the instance that stores without a write read from.
-func (e *Engine) emptyDB() (*pebble.DB, error) {
-	e.empty.Lock()
-	defer e.empty.Unlock()
-	if e.empty.db != nil {
-		return e.empty.db, nil
-	}
-	o := &pebble.Options{
-		FS: vfs.NewMem(), Cache: e.shared.Memory.Cache, FileCache: e.shared.Files, Merger: format.SumsMerger(),
-		FormatMajorVersion: pebble.FormatNewest, MemTableSize: instance.IdleMemTable,
-		Logger: discardLogger{}, DisableWAL: true,
-	}
-	o.Experimental.CompactionScheduler = e.shared.Scheduler.ForStore()
-	db, err := pebble.Open("empty", o)
-	if err != nil {
-		return nil, fmt.Errorf("open empty store: %w", err)
-	}
-	e.empty.db = db
-	return db, nil
-}
-
-func (e *Engine) closeEmpty() error {
-	e.empty.Lock()
-	defer e.empty.Unlock()
-	if e.empty.db == nil {
-		return nil
-	}
-	err := e.empty.db.Close()
-	e.empty.db = nil
-	return err
-}
 
 // writable returns the store's own instance, opening it for the first write. The
 // error is fault.InsufficientStorage when the disk is full. A store that was opened
@@ -285,15 +252,3 @@ func (s *Store) Local(id string) (text []byte, ok bool, err error) {
 	var key [128]byte
 	return records.Value(s.inst.DB(), keyspace.AppendLocal(key[:0], id))
 }
-
-// discardLogger is for the engine's own empty instance, which does no I/O.
-type discardLogger struct{}
-
-// Infof implements pebble.Logger.
-func (discardLogger) Infof(string, ...any) {}
-
-// Errorf implements pebble.Logger.
-func (discardLogger) Errorf(string, ...any) {}
-
-// Fatalf implements pebble.Logger.
-func (discardLogger) Fatalf(string, ...any) {}

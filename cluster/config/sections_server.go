@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -13,6 +14,7 @@ type CouchDB struct {
 	MaxDocumentIDLength     int64  // bytes
 	MaxPartitionSize        int64  // bytes; 0 or less: no limit
 	MaxDBsOpen              int    // stores held open
+	FileCompression         string // none, snappy, deflate_1 to deflate_9 or zstd
 	DefaultSecurity         string // everyone, admin_only or admin_local
 	MaintenanceMode         string // "" (off), "true" or "nolb"
 	SingleNode              bool   // bootstrap alone, set-up is complete
@@ -37,6 +39,7 @@ func readCouchDB(r *reader) CouchDB {
 		MaxDocumentIDLength:     r.integer(s, "max_document_id_length", 64<<10, atLeastOrInfinity(1)),
 		MaxPartitionSize:        r.integer(s, "max_partition_size", 10<<30, atLeastOrInfinity(-1)),
 		MaxDBsOpen:              r.count(s, "max_dbs_open", 500, atLeast(1)),
+		FileCompression:         r.oneOf(s, "file_compression", "snappy", fileCompressions()...),
 		DefaultSecurity:         r.oneOf(s, "default_security", "admin_only", "everyone", "admin_only", "admin_local"),
 		MaintenanceMode:         mode,
 		SingleNode:              r.boolean(s, "single_node", false),
@@ -47,6 +50,15 @@ func readCouchDB(r *reader) CouchDB {
 		OSProcessTimeout:        r.duration(s, "os_process_timeout", 5*time.Second, time.Millisecond, atLeast(1)),
 		JSEngine:                r.oneOf(s, "js_engine", "quickjs", "quickjs", "spidermonkey"),
 	}
+}
+
+// fileCompressions returns CouchDB's words for it, and zstd.
+func fileCompressions() []string {
+	words := []string{"none", "snappy", "zstd"}
+	for level := range 9 {
+		words = append(words, "deflate_"+strconv.Itoa(level+1))
+	}
+	return words
 }
 
 // UUIDs is section [uuids].

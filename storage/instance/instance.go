@@ -15,9 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 
+	"divan/storage/compression"
 	"divan/storage/fault"
 	"divan/storage/scheduler"
 )
@@ -30,6 +32,8 @@ type Shared struct {
 	Scheduler *scheduler.Scheduler
 	// SyncInterval is how long a log waits between two syncs.
 	SyncInterval func() time.Duration
+	// Compression returns how tables are compressed that open instances write.
+	Compression func() compression.Method
 	// TableRoom, when set, is asked every roomStep of a table that an open instance
 	// writes; its error says that there is no room for more. derived is Kind.Derived.
 	TableRoom func(derived, compaction bool) error
@@ -280,10 +284,8 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		if k.Filters {
 			o.Levels[l].FilterPolicy = bloom.FilterPolicy(10)
 		}
+		o.Levels[l].Compression = func() *block.CompressionProfile { return i.shared.Compression().Profile() }
 	}
-	// Zstandard costs 2.4 times as much to read without cgo, which is how the
-	// program is built; minlz is the same in both.
-	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	return o
 }
 
@@ -292,7 +294,9 @@ func (i *Instance) options(k Kind) *pebble.Options {
 func (i *Instance) WriterOptions(k Kind) sstable.WriterOptions {
 	o := i.options(k)
 	o.EnsureDefaults()
-	return o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
+	wo := o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
+	wo.Compression = compression.Fast.Profile() // a client waits for these tables
+	return wo
 }
 
 // splitTables is the size of memtables from which on a flush or compaction makes

@@ -98,7 +98,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	var err error
 	n.files = divide(descriptorLimit())
-	n.engine, err = storage.NewEngine(engineOptions(cfg, n.config.Load(), n.files, n.log))
+	o := engineOptions(cfg, n.config.Load(), n.files, n.log)
+	o.Compression = n.compression
+	n.engine, err = storage.NewEngine(o)
 	if err != nil {
 		return nil, errors.Join(err, n.journal.close())
 	}

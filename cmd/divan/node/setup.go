@@ -14,6 +14,7 @@ import (
 	"divan/shard/query"
 	"divan/shard/search/postings"
 	"divan/storage"
+	"divan/storage/compression"
 	"divan/storage/fault"
 )
 
@@ -30,6 +31,11 @@ func engineOptions(cfg Config, s *config.Snapshot, d descriptors, log *zap.Logge
 		o.MaxOpen = min(o.MaxOpen, d.stores)
 	}
 	return o
+}
+
+// compression returns how tables are compressed as it is set now.
+func (n *Node) compression() compression.Method {
+	return compression.Named(n.config.Load().CouchDB.FileCompression)
 }
 
 // settlePatience is how long a node of a cluster waits for the metadata before

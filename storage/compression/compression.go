@@ -1,0 +1,43 @@
+// Package compression says how the blocks of tables are compressed. Tables of all methods
+// are read whatever the setting: each block tells how it was written.
+package compression
+
+import "github.com/cockroachdb/pebble/v2/sstable/block"
+
+// Method is how blocks are compressed. The zero value is Fast.
+type Method uint8
+
+const (
+	// Fast is what is read and written fastest: minlz, on arm64 snappy.
+	Fast Method = iota
+	// Small is Zstandard for blocks that become smaller by a fifth with it. It counts for all
+	// levels: where ids ascend, tables of a flush move down to the lowest as they are.
+	Small
+	// None leaves blocks as they are.
+	None
+)
+
+// Named returns the method of a value of [couchdb] file_compression: its words are CouchDB's,
+// and "zstd". The levels of deflate all mean Small.
+func Named(word string) Method {
+	switch word {
+	case "none":
+		return None
+	case "", "snappy":
+		return Fast
+	default:
+		return Small
+	}
+}
+
+// Profile returns how tables are written.
+func (m Method) Profile() *block.CompressionProfile {
+	switch m {
+	case None:
+		return block.NoCompression
+	case Small:
+		return block.BalancedCompression
+	default:
+		return block.FastestCompression
+	}
+}
