@@ -44,7 +44,7 @@ func (a *Asking) NoteRefusal(err error) { (*replicaSet)(a).noteRefusal(err) }
 // Ended implements fanout.Database.
 func (a *Asking) Ended(err error) error {
 	if fault.Is(err, fault.NoCopy) && (*replicaSet)(a).gone() {
-		return (*replicaSet)(a).phrase(err)
+		return (*replicaSet)(a).ended(err)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (d *replicaSet) explain(ctx context.Context, err error) error {
 // catchUp does the asking of explain. That the database is gone may be known
 // already, and phrased, and that another one has its name not yet.
 func (d *replicaSet) catchUp(ctx context.Context, err error) {
-	if !fault.Is(err, fault.NoCopy) && !isGoneOnly(err) {
+	if !fault.Is(err, fault.NoCopy) && !errors.Is(err, errUnasked) {
 		return
 	}
 	if now, ok := d.metaGroup.Database(d.meta.Name); ok && now.ID != d.meta.ID {
@@ -83,31 +83,35 @@ func (d *replicaSet) catchUp(ctx context.Context, err error) {
 	_ = d.metaGroup.CatchUp(soon) // without a leader it stays as it is
 }
 
-// isGoneOnly reports whether an error says that there is no database, and nothing of one
-// that has its name now.
-func isGoneOnly(err error) bool {
-	return fault.Is(err, fault.NoDatabase) && !errors.Is(err, ErrSuccessor)
+// errUnasked is the cause of an error that says that there is no database as far as this
+// node has heard: the group may know of one that has its name since.
+var errUnasked = errors.New("the group was not asked")
+
+// ended is phrase for a range of a listing that another node holds no copy of any more,
+// because the database was deleted. explain asks the group whether another one has its name.
+func (d *replicaSet) ended(err error) error {
+	if err = d.phrase(err); !errors.Is(err, ErrSuccessor) {
+		return fault.Wrap(fault.NoDatabase, noDatabase, errUnasked)
+	}
+	return err
 }
 
 // phrase is explain with what this node knows: of a copy that is gone because
 // the database was deleted meanwhile, and of a deadline that passed. What was
-// phrased once stays as it is, but for a database that has the name since: a node
-// that cannot be reached may have a deadline of dialing for its cause, which is none
-// of the request's.
+// phrased once stays as it is: a node that cannot be reached may have a deadline of
+// dialing for its cause, which is none of the request's.
 func (d *replicaSet) phrase(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case fault.Is(err, fault.Unavailable):
 		return d.unavailable(err)
-	case fault.Is(err, fault.NoCopy), isGoneOnly(err):
+	case fault.Is(err, fault.NoCopy), errors.Is(err, errUnasked):
 		switch m, ok := d.metaGroup.Database(d.meta.Name); {
 		case !ok:
 			return errNoDatabase()
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
-		case fault.Is(err, fault.NoDatabase):
-			return err // said by another node, which knows more
 		}
 		return d.unavailable(err)
 	case fault.Is(err, fault.NodeDown), fault.Is(err, fault.StaleMap):

@@ -228,7 +228,7 @@ func (c *tlsConn) shakeHands() error {
 			return err
 		}
 	}
-	c.AwaitRequest()
+	c.BeginWait()
 	if _, err := c.tls.Read(nil); err != nil { // nothing is read, but the handshake is done
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"divan/storage/compression"
 )
 
-// TestCompression writes the same documents with each method while another one counts for
-// what was written before: a store that has tables of all of them is read as ever.
+// TestCompression writes the same documents with each method, and then with one after the
+// other into one store, which is read as ever.
 func TestCompression(t *testing.T) {
 	var now atomic.Uint32
 	o := Options{FS: vfs.NewMem(), Compression: func() compression.Method { return compression.Method(now.Load()) }}
@@ -52,7 +52,7 @@ func TestCompression(t *testing.T) {
 	}
 	none, fast, small := sizes[compression.None], sizes[compression.Fast], sizes[compression.Small]
 	if fast > none*9/10 || small > fast*9/10 {
-		t.Errorf("%d bytes without compression, %d with that of tables, %d with that of the lowest level", none, fast, small)
+		t.Errorf("%d bytes without compression, %d with the fast one, %d with the small one", none, fast, small)
 	}
 	must(t, e.Create(testStore, CreateOptions{}))
 	w := newEdits()

@@ -16,10 +16,10 @@ type Conn struct {
 	network netip.Addr // what counts as its address
 	spare   bool
 	begun   bool // a request was read; the goroutine of the connection alone looks at it
-	awaited bool // AwaitRequest was called; one goroutine at a time reads
+	awaited bool // BeginWait was called; one goroutine at a time reads
 	// since is when the connection began to wait for a request, in nanoseconds
-	// after the start of the limiter; 0: one is being served, or the first one is not
-	// waited for yet.
+	// after the start of the limiter; 0: one is being served, unread: the server has not
+	// begun to read.
 	since    atomic.Int64
 	admitted time.Duration // after the start of the limiter
 	bound    time.Time     // when the deadline of writes was set
@@ -29,10 +29,13 @@ type Conn struct {
 	place, body   element
 }
 
-// AwaitRequest tells that the first request is waited for, or the handshake before it.
-// The first Read does so too. Until then the client may have said everything: a busy
-// server has not looked.
-func (c *Conn) AwaitRequest() {
+// unread stands in Conn.since.
+const unread = -1
+
+// BeginWait tells that the server begins to wait for the first request, or for the
+// handshake before it. The first Read does so too. Until then the client may have said
+// everything: a busy server has not looked.
+func (c *Conn) BeginWait() {
 	if !c.awaited {
 		c.awaited = true
 		c.since.Store(int64(c.limiter.now()))
@@ -41,17 +44,21 @@ func (c *Conn) AwaitRequest() {
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
-	c.AwaitRequest()
+	c.BeginWait()
 	return c.Conn.Read(p)
 }
 
-// silent returns for how much longer the client of a connection that no request was read
-// of has time to say something; 0 and less: it had enough.
-func (c *Conn) silent(now time.Duration) (rest time.Duration) {
-	if since := time.Duration(c.since.Load()); since != 0 {
-		return since + freshBefore - now
+// timeLeft returns for how much longer the client of a connection that no request was
+// served of has time to say something; 0 and less: it had enough.
+func (c *Conn) timeLeft(now time.Duration) time.Duration {
+	switch since := c.since.Load(); since {
+	case 0: // its first request is about to be served
+		return freshBefore
+	case unread:
+		return c.admitted + unreadBefore - now
+	default:
+		return time.Duration(since) + freshBefore - now
 	}
-	return c.admitted + idleBefore - now
 }
 
 // Begin tells that a request is being served.

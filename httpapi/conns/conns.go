@@ -68,12 +68,15 @@ const idleBefore = time.Second
 
 // freshBefore is how long the first request of a connection has been waited for when it
 // may be closed because it has said nothing. When there is no room the request of most has
-// come before the connection was accepted, and only has to be read. A busy server that has
-// not begun to read has idleBefore for it.
+// come before the connection was accepted, and only has to be read.
 const freshBefore = 20 * time.Millisecond
 
+// unreadBefore is how long a connection has been there when it may be closed although the
+// server, which is busy, has not begun to read it.
+const unreadBefore = 5 * freshBefore
+
 // Admit takes a connection in, or reports that there is no room. It may close
-// another one, and wait for idleBefore at most until it can.
+// another one, and wait for unreadBefore at most until it can.
 func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c = &Conn{Conn: inner, limiter: l, address: addressOf(inner)}
 	c.network = network.Of(c.address)
@@ -135,18 +138,19 @@ func (l *Limiter) enter(c *Conn) (victim *Conn, wait time.Duration, ok bool) {
 		l.mu.addresses[c.network]++
 	}
 	c.admitted = l.now()
+	c.since.Store(unread)
 	l.mu.fresh.push(c, &c.place)
 	return victim, 0, true
 }
 
-// freshLocked returns how long the oldest connection that has said nothing is
-// still waited for, 0 when there is none.
+// freshLocked returns when to look again whether the oldest connection that has said
+// nothing had its time, 0 when there is none.
 func (l *Limiter) freshLocked() time.Duration {
 	c := l.mu.fresh.first(func(c *Conn) bool { return !c.spare })
 	if c == nil {
 		return 0
 	}
-	return min(max(time.Millisecond, c.silent(l.now())), freshBefore)
+	return min(max(time.Millisecond, c.timeLeft(l.now())), freshBefore)
 }
 
 // victimLocked returns the connection that is missed least, nil when all are at
@@ -154,7 +158,7 @@ func (l *Limiter) freshLocked() time.Duration {
 // nobody comes through, then one that waits for its next request.
 func (l *Limiter) victimLocked(ok func(*Conn) bool) *Conn {
 	now := l.now()
-	if c := l.mu.fresh.first(func(c *Conn) bool { return c.silent(now) <= 0 && ok(c) }); c != nil {
+	if c := l.mu.fresh.first(func(c *Conn) bool { return c.timeLeft(now) <= 0 && ok(c) }); c != nil {
 		return c
 	}
 	if c := l.mu.bodies.find(ok); c != nil {

@@ -10,8 +10,9 @@ type Method uint8
 const (
 	// Fast is what is read and written fastest: minlz, on arm64 snappy.
 	Fast Method = iota
-	// Small is Zstandard for blocks that become smaller by a fifth with it. It counts for all
-	// levels: where ids ascend, tables of a flush move down to the lowest as they are.
+	// Small is Zstandard for blocks of rows where samples of them become a fifth smaller than
+	// with Fast. It applies to all levels: where ids ascend, tables of a flush move down to the
+	// lowest as they are.
 	Small
 	// None leaves blocks as they are.
 	None

@@ -294,9 +294,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 func (i *Instance) WriterOptions(k Kind) sstable.WriterOptions {
 	o := i.options(k)
 	o.EnsureDefaults()
-	wo := o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
-	wo.Compression = compression.Fast.Profile() // a client waits for these tables
-	return wo
+	return o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
 }
 
 // splitTables is the size of memtables from which on a flush or compaction makes
