@@ -10,9 +10,8 @@ type Method uint8
 const (
 	// Fast is what is read and written fastest: minlz, on arm64 snappy.
 	Fast Method = iota
-	// Small is Zstandard for blocks of rows where samples of them become a fifth smaller than
-	// with Fast. It applies to all levels: where ids ascend, tables of a flush move down to the
-	// lowest as they are.
+	// Small is Zstandard for all blocks of rows. It applies to all levels: where ids ascend,
+	// tables of a flush move down to the lowest as they are.
 	Small
 	// None leaves blocks as they are.
 	None
@@ -37,7 +36,11 @@ func (m Method) Profile() *block.CompressionProfile {
 	case None:
 		return block.NoCompression
 	case Small:
-		return block.BalancedCompression
+		// Pebble's profile falls back to the fast method where random samples of a table become
+		// less than a fifth smaller: what a setting does must not depend on luck.
+		p := *block.BalancedCompression
+		p.AdaptiveReductionCutoffPercent = 0
+		return &p
 	default:
 		return block.FastestCompression
 	}
