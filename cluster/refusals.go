@@ -87,8 +87,8 @@ func (d *replicaSet) catchUp(ctx context.Context, err error) {
 // node has heard: the group may know of one that has its name since.
 var errUnasked = errors.New("the group was not asked")
 
-// ended is phrase for a range of a listing that another node holds no copy of any more,
-// because the database was deleted. explain asks the group whether another one has its name.
+// ended is phrase for a range that a copy says not to hold because the database was
+// deleted. explain asks the group whether another one has its name.
 func (d *replicaSet) ended(err error) error {
 	if err = d.phrase(err); !errors.Is(err, ErrSuccessor) {
 		return fault.Wrap(fault.NoDatabase, noDatabase, errUnasked)

@@ -2,7 +2,11 @@
 // are read whatever the setting: each block tells how it was written.
 package compression
 
-import "github.com/cockroachdb/pebble/v2/sstable/block"
+import (
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+)
 
 // Method is how blocks are compressed. The zero value is Fast.
 type Method uint8
@@ -20,13 +24,13 @@ const (
 // Named returns the method of a value of [couchdb] file_compression: its words are CouchDB's,
 // and "zstd". The levels of deflate all mean Small.
 func Named(word string) Method {
-	switch word {
-	case "none":
+	switch {
+	case word == "none":
 		return None
-	case "", "snappy":
-		return Fast
-	default:
+	case word == "zstd", strings.HasPrefix(word, "deflate_"):
 		return Small
+	default:
+		return Fast
 	}
 }
 
