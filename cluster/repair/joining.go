@@ -70,8 +70,8 @@ func (r *Repair) keepJoining(ctx context.Context) {
 	}
 }
 
-// look asks for the pushes that are missing, proposes what is filled, and forgets what
-// does not join any more.
+// look asks for the pushes that are missing, proposes what is filled, gives up what can never be
+// full, and forgets what does not join any more.
 func (r *Repair) look(ctx context.Context) error {
 	seen := make(map[joiner]struct{})
 	var plain []meta.CopyChange
@@ -85,6 +85,8 @@ func (r *Repair) look(ctx context.Context) error {
 			name := db.CopyName(s.Range)
 			there := here && r.o.Local.Copies.Has(name)
 			switch {
+			case here && one.State == ring.StateJoining && ring.Superfluous(db.Shards, s.Range, r.o.Node):
+				plain = append(plain, changesOf(db, ring.Change{Copy: one.ID, To: ring.StateGone})...)
 			case here && one.State == ring.StateJoining && there: // else it is not made yet
 				seen[joiner{name, one.ID}] = struct{}{}
 				if by := r.lacks(joiner{name, one.ID}, db, s, asks); by != nil && r.indexed(ctx, joiner{name, one.ID}, db, s) {

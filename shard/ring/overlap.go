@@ -70,6 +70,18 @@ func FullBeside(shards []Shard, r Range, one Copy) bool {
 	})
 }
 
+// Superfluous reports whether a copy that joins on a node can never be full: the node has a full one of
+// some of its points, which cannot leave, as it has more than all that come there. That of a lost
+// node may be such, on the one that replaces it ([Replace]).
+func Superfluous(shards []Shard, r Range, node string) bool {
+	comes := func(c Copy) bool { return c.Node == node && (c.State == StateJoining || c.State == StateCopying) }
+	return slices.ContainsFunc(shards, func(s Shard) bool {
+		c, here := s.CopyOn(node)
+		return here && c.State == StateFull && s.Overlaps(r) &&
+			!Everywhere(shards, s.Range, func(copies []Copy) bool { return slices.ContainsFunc(copies, comes) })
+	})
+}
+
 // Filled reports whether a joining copy of a range has all that was acknowledged when these
 // full copies have filled it: more than half of those that hold each point, whichever copies leave
 // for others that came instead of them.

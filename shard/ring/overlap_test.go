@@ -205,3 +205,50 @@ func TestVisible(t *testing.T) {
 		t.Error("what is valid")
 	}
 }
+
+// TestSuperfluous: a node that has the whole takes the place of one that had a half of it: that half
+// joins, cannot be full, and goes.
+func TestSuperfluous(t *testing.T) {
+	half, whole := Split(2), Full()
+	on := func(node string, id uint64) Copy { return Copy{ID: id, Node: node} }
+	joins := func(node string, id uint64) Copy { return Copy{ID: id, Node: node, State: StateJoining} }
+	shards, ok := Replace([]Shard{
+		{Range: half[0], Copies: []Copy{on("lost", 1)}},
+		{Range: whole, Copies: []Copy{on("a", 2), on("b", 3)}},
+		{Range: half[1], Copies: []Copy{on("c", 4)}},
+	}, "lost", "b", IDsOf(1))
+	c, there := shards[0].CopyOn("b")
+	if !ok || !there || c.State != StateJoining {
+		t.Fatalf("after the replacement: %v", show(shards))
+	}
+	if !Superfluous(shards, half[0], "b") {
+		t.Error("half of what the node has is not superfluous")
+	}
+	gone, ok := Apply(shards, []Change{{Copy: c.ID, To: StateGone}}, IDsOf(2))
+	if !ok || !Valid(gone) || slices.ContainsFunc(gone, func(s Shard) bool { return s.Range == half[0] }) {
+		t.Errorf("what is superfluous does not go: %v", show(gone))
+	}
+	for name, shards := range map[string][]Shard{
+		"a split": {
+			{Range: half[0], Copies: []Copy{joins("b", 1)}}, {Range: whole, Copies: []Copy{on("b", 2)}}, {Range: half[1], Copies: []Copy{joins("b", 3)}},
+		},
+		"a split of which one target is not copied yet": {
+			{Range: half[0], Copies: []Copy{joins("b", 1)}},
+			{Range: whole, Copies: []Copy{on("b", 2)}},
+			{Range: half[1], Copies: []Copy{{ID: 3, Node: "b", State: StateCopying}}},
+		},
+		"a copy of another node": {
+			{Range: half[0], Copies: []Copy{joins("b", 1)}}, {Range: whole, Copies: []Copy{on("a", 2)}}, {Range: half[1], Copies: []Copy{on("b", 3)}},
+		},
+	} {
+		if Superfluous(shards, half[0], "b") {
+			t.Errorf("%s: the first half is superfluous", name)
+		}
+	}
+	merge := []Shard{
+		{Range: half[0], Copies: []Copy{on("b", 1)}}, {Range: whole, Copies: []Copy{joins("b", 2)}}, {Range: half[1], Copies: []Copy{on("b", 3)}},
+	}
+	if Superfluous(merge, whole, "b") {
+		t.Error("a merge is superfluous")
+	}
+}
