@@ -13,6 +13,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // Aggregates answer "how many before this one" without a scan. Documents and
@@ -52,7 +53,7 @@ type seqDelta struct {
 // aggregateEdit is one batch being added to the aggregates.
 type aggregateEdit struct {
 	s       *Store
-	db      *pebble.DB // as of the batch before
+	db      pebble.Reader // as of the batch before
 	b       *pebble.Batch
 	top     *topBlocksEdit
 	touched map[string]struct{}     // top borders with a new value
@@ -63,7 +64,7 @@ type aggregateEdit struct {
 
 // aggregateDocs adds the batch's changes of documents to the low level, as
 // operations of b, and to a copy of the top level, which it returns.
-func (s *Store) aggregateDocs(db *pebble.DB, b *pebble.Batch, cur *topBlocks, deltas []docDelta) (*topBlocks, error) {
+func (s *Store) aggregateDocs(db pebble.Reader, b *pebble.Batch, cur *topBlocks, deltas []docDelta) (*topBlocks, error) {
 	deltas = combine(deltas)
 	if len(deltas) == 0 {
 		return cur, nil
@@ -192,7 +193,7 @@ func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error
 	if toEnd {
 		end = keyspace.End(keyspace.Heads)
 	}
-	err := each(r, keyspace.AppendHead(nil, lo), end, func(_, value []byte) error {
+	err := records.Each(r, keyspace.AppendHead(nil, lo), end, func(_, value []byte) error {
 		return s.addHead(&sums, value)
 	})
 	if err != nil {
@@ -205,19 +206,8 @@ func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error
 func (s *Store) addHead(sums *Sums, head []byte) error {
 	var h doc.Head
 	err := doc.DecodeHead(head, &h)
-	sums.Add(s.kept(headSums(&h)))
+	sums.Add(s.kept(format.HeadSums(&h)))
 	return err
-}
-
-// headSums is what one document adds to the sums.
-func headSums(h *doc.Head) Sums {
-	s := Sums{External: h.External, Active: h.Active}
-	if h.Deleted {
-		s.Deleted = 1
-	} else {
-		s.Live = 1
-	}
-	return s
 }
 
 // kept is the part of the sums that this store keeps.

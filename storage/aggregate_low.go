@@ -10,6 +10,7 @@ import (
 
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // lowBlocks is the low level of one top-level block of documents in memory:
@@ -101,7 +102,7 @@ func loadLow(r pebble.Reader, docs *topBlocks, id string) (*lowBlocks, error) {
 		end = keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, next)
 	}
 	low := &lowBlocks{borders: []string{top}, sums: make([]Sums, 1)}
-	err := each(r, keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, top), end, func(key, value []byte) error {
+	err := records.Each(r, keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, top), end, func(key, value []byte) error {
 		s, err := format.DecodeSums(value)
 		if border := string(keyspace.AggBorder(key)); border == top {
 			low.sums[0] = s

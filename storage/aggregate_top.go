@@ -9,6 +9,7 @@ import (
 
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // topBlocks is the top level of an aggregate in memory: blocks in the order of
@@ -46,7 +47,7 @@ func newTopBlocks() *topBlocks {
 // loadTopBlocks reads the top level of one kind from the store.
 func loadTopBlocks(r pebble.Reader, kind byte) (*topBlocks, error) {
 	e := newTopBlocks().edit()
-	err := each(r, keyspace.AppendAgg(nil, kind, keyspace.LevelTop, ""), keyspace.AppendAgg(nil, kind, keyspace.LevelTop+1, ""),
+	err := records.Each(r, keyspace.AppendAgg(nil, kind, keyspace.LevelTop, ""), keyspace.AppendAgg(nil, kind, keyspace.LevelTop+1, ""),
 		func(key, value []byte) error {
 			sums, err := format.DecodeSums(value)
 			border := string(keyspace.AggBorder(key))

@@ -34,7 +34,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 	if offset < 0 {
 		return nil, fmt.Errorf("open attachment: negative offset %d", offset)
 	}
-	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
+	it, err := s.reader().NewIter(&pebble.IterOptions{
 		LowerBound: keyspace.AppendContent(nil, id, key), UpperBound: keyspace.ContentEnd(id, key),
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 type Batch struct {
 	s        *Store
 	b        *pebble.Batch // nil after an error of NewBatch
+	small    *smallBatch   // begun while the store was small; nil: it goes into the store's own instance
 	later    ordered.Parts // what goes to b at last
 	err      error
 	counters Counters // what this batch adds; sequences are the highest of it
@@ -36,8 +37,8 @@ type Batch struct {
 	key, val []byte
 }
 
-// NewBatch starts a batch. For the first one of a store it opens the store's
-// files, which takes milliseconds.
+// NewBatch starts a batch. For the first one of a store that is not small it opens the
+// store's files, which takes milliseconds.
 func (s *Store) NewBatch() *Batch { return s.newBatch(false) }
 
 // NewReserveBatch is NewBatch for what gives room back in the end: it may take
@@ -46,9 +47,15 @@ func (s *Store) NewReserveBatch() *Batch { return s.newBatch(true) }
 
 func (s *Store) newBatch(reserve bool) *Batch {
 	b := &Batch{s: s}
-	db, err := s.writable(reserve)
-	if err != nil {
-		b.err = err
+	var db *pebble.DB
+	if !s.isSmall() {
+		db, b.err = s.writable(reserve)
+	} else if b.err = s.mayWrite(reserve); b.err == nil {
+		if db, b.err = s.engine.emptyDB(); b.err == nil {
+			b.small, b.err = s.newSmallBatch()
+		}
+	}
+	if b.err != nil {
 		return b
 	}
 	b.b = db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBytes))
@@ -161,11 +168,11 @@ func (b *Batch) count(old, next *doc.Record) {
 	var id string
 	if old != nil {
 		id = old.ID
-		d = recordSums(old).Neg()
+		d = format.RecordSums(old).Neg()
 	}
 	if next != nil {
 		id = next.ID
-		d.Add(recordSums(next))
+		d.Add(format.RecordSums(next))
 	}
 	b.countSums(id, d, old == nil)
 }
@@ -179,10 +186,6 @@ func (b *Batch) countSums(id string, d Sums, fresh bool) {
 	if d = b.s.kept(d); !d.IsZero() {
 		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: fresh})
 	}
-}
-
-func recordSums(r *doc.Record) Sums {
-	return headSums(&doc.Head{Deleted: r.Deleted, External: r.External, Active: r.Active})
 }
 
 // Advance moves the update sequence to seq without an entry there: what a
@@ -246,7 +249,7 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
-	it, err := b.s.inst.DB().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := b.s.reader().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
@@ -314,6 +317,9 @@ func (b *Batch) Discard() {
 		_ = b.b.Close() // nothing was written
 		b.b = nil
 	}
+	if b.small != nil {
+		b.small.end(b.s.engine)
+	}
 }
 
 // Apply makes the batch visible to every reader and queues it for the disk.
@@ -324,6 +330,11 @@ func (b *Batch) Apply() (*Commit, error) {
 	s := b.s
 	if b.err == nil {
 		b.err = s.Err()
+	}
+	if b.err == nil && b.small != nil {
+		s.opening.Lock()
+		defer s.opening.Unlock()
+		b.err = b.place()
 	}
 	if b.err != nil {
 		b.Discard()
@@ -340,13 +351,26 @@ func (b *Batch) Apply() (*Commit, error) {
 	if s.inflight.Add(1) == 1 {
 		s.engine.syncing.Add(1)
 	}
-	if err := s.apply(b.b); err != nil {
+	c := &Commit{s: s, b: b.b, waiters: b.waiters}
+	if b.small != nil {
+		c.b, err = s.applySmall(b.b, b.small, next.batch)
+	} else {
+		err = s.apply(b.b)
+	}
+	if err != nil {
 		s.syncEnded(b.waiters)
+		if b.small != nil {
+			b.small.end(s.engine)
+		}
 		return nil, s.inst.Fail(err)
 	}
 	s.states.Store(&statePair{prev: next})
 	s.uploads.Drop(b.claimed...)
-	return &Commit{s: s, b: b.b, waiters: b.waiters}, nil
+	if b.small != nil { // it is in c.b
+		c.small, b.small.shared = b.small.shared, nil
+		b.Discard()
+	}
+	return c, nil
 }
 
 // finish adds counters and aggregates and returns the state that the batch
@@ -363,7 +387,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build batch: %w", err)
 	}
-	if next.docs, err = b.s.aggregateDocs(b.s.inst.DB(), b.b, prev.docs, b.docs); err == nil {
+	if next.docs, err = b.s.aggregateDocs(b.s.reader(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {
@@ -390,6 +414,7 @@ type Commit struct {
 	s       *Store
 	b       *pebble.Batch
 	waiters int
+	small   *smallStores // pinned, where the batch goes; nil: into the store's own instance
 }
 
 // Wait blocks until the batch and all before it are durable. It must be called
@@ -402,6 +427,10 @@ func (c *Commit) Wait() error {
 	if err == nil {
 		// The log keeps its errors from Pebble (package instance): they are found here.
 		err = c.s.Err()
+	}
+	if c.small != nil {
+		err = errors.Join(err, c.small.Err())
+		defer c.s.engine.release(&c.small.handle)
 	}
 	if err == nil {
 		err = c.b.Close()

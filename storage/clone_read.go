@@ -73,7 +73,7 @@ func (s *Snapshot) Bodies(id string, fn func(rev doc.Rev, text []byte) error) er
 }
 
 func eachBody(r pebble.Reader, id string, fn func(rev doc.Rev, text []byte) error) error {
-	return each(r, keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id), func(key, value []byte) error {
+	return records.Each(r, keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id), func(key, value []byte) error {
 		_, rev, ok := keyspace.CutBody(key)
 		if !ok {
 			return corruptKey("body", id)
@@ -89,7 +89,7 @@ func (s *Snapshot) Content(id string, key [16]byte, fn func(chunk []byte) error)
 		return err
 	}
 	next := uint32(0)
-	return each(s.snap, keyspace.AppendContent(nil, id, key), keyspace.ContentEnd(id, key), func(k, value []byte) error {
+	return records.Each(s.snap, keyspace.AppendContent(nil, id, key), keyspace.ContentEnd(id, key), func(k, value []byte) error {
 		_, _, chunk, ok := keyspace.CutChunk(k)
 		if !ok || chunk != next {
 			return corruptKey("attachment", id)
@@ -104,7 +104,7 @@ func (s *Store) HasContent(id string, key [16]byte) (bool, error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	_, closer, err := s.inst.DB().Get(keyspace.AppendChunk(nil, id, key, 0))
+	_, closer, err := s.reader().Get(keyspace.AppendChunk(nil, id, key, 0))
 	return found(closer, err)
 }
 

@@ -67,7 +67,7 @@ func (b *Batch) Erase(ids []string) {
 		b.key = keyspace.AppendHead(b.key[:0], ids[i])
 		b.delete()
 		b.dropSeq(old.Seq)
-		b.countSums(ids[i], headSums(old).Neg(), false)
+		b.countSums(ids[i], format.HeadSums(old).Neg(), false)
 		return errors.Join(b.dropBlocks(ids[i]), b.dropBodies(ids[i], nil))
 	})
 }
@@ -108,11 +108,11 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 	b.key = keyspace.AppendSeq(b.key[:0], h.Seq)
 	b.val = append(b.val[:0], d.Change...)
 	b.set()
-	sums := headSums(&h)
+	sums := format.HeadSums(&h)
 	if old == nil {
 		b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
 	} else {
-		sums.Add(headSums(old).Neg())
+		sums.Add(format.HeadSums(old).Neg())
 		if old.Seq != h.Seq {
 			b.dropSeq(old.Seq)
 			b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
@@ -133,7 +133,7 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 // dropBodies deletes the revisions of a document from the bodies keyspace, but for
 // those that are going to be put.
 func (b *Batch) dropBodies(id string, but []StoredRevision) error {
-	return eachBody(b.s.inst.DB(), id, func(rev doc.Rev, _ []byte) error {
+	return eachBody(b.s.reader(), id, func(rev doc.Rev, _ []byte) error {
 		if !slices.ContainsFunc(but, func(r StoredRevision) bool { return r.Rev == rev }) {
 			b.DeleteRevision(id, rev)
 		}

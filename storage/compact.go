@@ -8,10 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/diskspace"
-	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/garbage"
 	"divan/storage/keyspace"
-	"divan/storage/records"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -39,7 +38,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if !s.inst.Opened() {
+	if !s.inst.Opened() && s.small.Load() == nil {
 		return nil
 	}
 	if s.inst.ReadOnly() {
@@ -64,6 +63,9 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		if err != nil {
 			return err
 		}
+	}
+	if s.isSmall() {
+		return o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil })
 	}
 	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)
@@ -136,7 +138,7 @@ const findPage = 4096
 // found a batch full of garbage or seen a page. last is the last id it looked
 // at, empty when the keyspace is done.
 func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
-	db := s.inst.DB()
+	db := s.reader()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: keyspace.End(space)})
 	if err != nil {
 		return nil, "", fmt.Errorf("compact: %w", err)
@@ -149,8 +151,8 @@ func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string,
 			break
 		}
 		last = string(raw)
-		var g garbage
-		if g, err = s.findIn(db, last); err == nil && !g.empty() {
+		var g garbage.Garbage
+		if g, err = garbage.Find(db, last, s.uploads); err == nil && !g.Empty() {
 			ids = append(ids, last)
 		}
 		if seen++; seen == findPage || len(ids) == trimBatch {
@@ -163,99 +165,6 @@ func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string,
 	return ids, "", nil
 }
 
-// garbage is what a compaction takes from one document.
-type garbage struct {
-	old      doc.Record // as stored; zero when there is none
-	revs     []doc.Rev  // bodies of revisions that are not leaves
-	unstored []doc.Rev  // nodes that will have no body
-	contents []keyspace.ContentKey
-	marked   []keyspace.ContentKey // contents in use that are still noted as uploads
-}
-
-func (g *garbage) empty() bool {
-	return len(g.revs) == 0 && len(g.unstored) == 0 && len(g.contents) == 0 && len(g.marked) == 0
-}
-
-// findIn looks at one document.
-func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
-	rec, ok, err := records.Get(r, id)
-	if err != nil {
-		return g, err
-	}
-	if ok {
-		g.old = rec
-	}
-	leaf := map[doc.Rev]bool{}
-	for _, n := range rec.Tree.Nodes() {
-		_, isLeaf, _ := rec.Tree.Find(n.Rev)
-		leaf[n.Rev] = isLeaf
-		if n.Stored && !isLeaf {
-			g.unstored = append(g.unstored, n.Rev)
-		}
-	}
-	used := map[keyspace.ContentKey]bool{}
-	lo, hi := keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id)
-	err = each(r, lo, hi, func(key, value []byte) error {
-		_, rev, ok := keyspace.CutBody(key)
-		if !ok {
-			return format.Corrupt("body key")
-		}
-		if !leaf[rev] {
-			g.revs = append(g.revs, rev)
-			return nil
-		}
-		return useContents(used, value)
-	})
-	if err == nil && rec.Inline != nil {
-		err = useContents(used, rec.Inline)
-	}
-	if err != nil {
-		return g, fmt.Errorf("document %q: %w", id, err)
-	}
-	return g, s.findContents(r, id, used, &g)
-}
-
-// useContents notes the contents that an encoded revision refers to.
-func useContents(used map[keyspace.ContentKey]bool, encoded []byte) error {
-	v, err := doc.DecodeRevision(encoded)
-	if err != nil {
-		return err
-	}
-	for i := range v.Atts {
-		used[v.Atts[i].Key] = true
-	}
-	return nil
-}
-
-// findContents adds the contents of a document that are neither used nor on
-// their way to be. One that is both came twice; it is on no way any more.
-func (s *Store) findContents(r pebble.Reader, id string, used map[keyspace.ContentKey]bool, g *garbage) error {
-	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: keyspace.OfDoc(keyspace.Attachments, id),
-		UpperBound: keyspace.OfDocEnd(keyspace.Attachments, id),
-	})
-	if err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
-	for ok := it.First(); ok; {
-		_, key, _, whole := keyspace.CutChunk(it.Key())
-		if !whole {
-			return errors.Join(format.Corrupt("attachment key"), it.Close())
-		}
-		switch upload := s.uploads.Has(keyspace.Upload(id, key)); {
-		case used[key] && upload:
-			g.marked = append(g.marked, key)
-		case !used[key] && !upload:
-			g.contents = append(g.contents, key)
-		}
-		ok = it.SeekGE(keyspace.ContentEnd(id, key))
-	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
-	return nil
-}
-
 // Trim compacts one document as it is now: bodies of inner revisions and
 // attachments without a leaf go. The batch must hold nothing else of that
 // document. Its sequence stays.
@@ -263,27 +172,27 @@ func (b *Batch) Trim(id string) error {
 	if b.err != nil {
 		return b.err
 	}
-	g, err := b.s.findIn(b.s.inst.DB(), id)
+	g, err := garbage.Find(b.s.reader(), id, b.s.uploads)
 	if err != nil {
 		b.note(err)
 		return err
 	}
-	for _, rev := range g.revs {
+	for _, rev := range g.Revs {
 		b.DeleteRevision(id, rev)
 	}
-	for _, key := range g.contents {
+	for _, key := range g.Contents {
 		b.DeleteAttachment(id, key)
 	}
-	for _, key := range g.marked {
+	for _, key := range g.Marked {
 		b.endUpload(keyspace.Upload(id, key))
 	}
-	if len(g.unstored) > 0 {
-		next := g.old
-		next.Tree = g.old.Tree.Clone()
-		for _, rev := range g.unstored {
+	if len(g.Unstored) > 0 {
+		next := g.Old
+		next.Tree = g.Old.Tree.Clone()
+		for _, rev := range g.Unstored {
 			next.Tree.SetStored(rev, false)
 		}
-		b.Put(&g.old, &next)
+		b.Put(&g.Old, &next)
 	}
 	return b.err
 }

@@ -15,6 +15,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 	"divan/storage/storagetest"
 )
 
@@ -204,7 +205,7 @@ func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
 	fs := storagetest.NewCrashFS()
 	e, stop := startEngine(t, Options{FS: fs})
 	defer stop()
-	must(t, e.Create(testStore, CreateOptions{Partitioned: seed%2 == 0}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Partitioned: seed%2 == 0}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)
@@ -277,10 +278,10 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 	}
 	l.verifyPrefix(s, batches)
 	// Whatever an upload left is gone, or referred to.
-	must(t, each(s.inst.DB(), keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
+	must(t, records.Each(s.inst.DB(), keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
 		return fmt.Errorf("upload %x was not swept", k)
 	}))
-	must(t, each(s.inst.DB(), keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Attachments), func(k, _ []byte) error {
+	must(t, records.Each(s.inst.DB(), keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Attachments), func(k, _ []byte) error {
 		_, key, chunk, _ := keyspace.CutChunk(k)
 		if chunk == 0 && (int(key[0])+int(key[1])<<8)%3 == 0 {
 			t.Errorf("content %x, which nobody referred to, is there", key)
@@ -331,7 +332,7 @@ func TestCrashCreateDrop(t *testing.T) {
 	for i := range rounds(t, 60) {
 		name := fmt.Sprintf("shards/00000000-7fffffff/team%d/db%d.1", i/2%3, i/2)
 		if i%2 == 0 {
-			must(t, e.Create(name, CreateOptions{}))
+			must(t, e.Create(name, CreateOptions{CopyID: 1}))
 			want[name] = true
 		} else if i%4 == 1 {
 			must(t, e.Drop(name))
@@ -363,7 +364,7 @@ func TestCrashFirstWrite(t *testing.T) {
 	for seed := range uint64(rounds(t, 100)) {
 		fs := storagetest.NewCrashFS()
 		e, stop := startEngine(t, Options{FS: fs})
-		must(t, e.Create(testStore, CreateOptions{}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 		done := make(chan struct{})
 		var acked atomic.Bool
 		go func() {

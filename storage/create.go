@@ -67,7 +67,14 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err := e.dirs.Ensure(e.o.FS.PathDir(path)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
-	if err := identity.New(name, o.CopyID, o.Partitioned).Make(e.o.FS, path); err != nil {
+	id := identity.New(name, o.CopyID, o.Partitioned)
+	if id.Small = e.o.SmallStores && id.Copy != 0; id.Small {
+		id.Blocks = true
+		if err := e.addSmall(id.UUID); err != nil {
+			return instance.DiskError("create store "+name, err)
+		}
+	}
+	if err := id.Make(e.o.FS, path); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does

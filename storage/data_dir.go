@@ -124,19 +124,24 @@ func (e *Engine) sumFiles(dir string, files []string) (total int64) {
 func (e *Engine) FileSize(name string) (int64, error) {
 	e.mu.Lock()
 	en := e.mu.entries[name]
-	if en != nil && en.busy == nil && !en.dropped && en.store.base().inst.Opened() {
+	if en != nil && en.busy == nil && !en.dropped && en.store.base().counted {
 		e.pinLocked(en)
 		e.mu.Unlock()
 		defer e.release(en.store.base())
+		if s, ok := en.store.(*Store); ok {
+			return s.FileSize()
+		}
 		return en.store.base().FileSize()
 	}
 	e.mu.Unlock()
+	var id identity.Identity
 	files, err := e.o.FS.List(e.path(name))
 	if err == nil {
-		_, err = identity.Find(files)
+		id, err = identity.Find(files)
 	}
 	if err != nil {
 		return 0, noStore()
 	}
-	return e.sumFiles(name, files), nil
+	bytes, err := e.smallSize(&id)
+	return e.sumFiles(name, files) + bytes, err
 }

@@ -79,7 +79,9 @@ func (e *Engine) moveToStaging(name string) error {
 	delete(e.mu.orphans, name)
 	e.mu.Unlock()
 	out := e.setAside
-	if !orphan {
+	if orphan {
+		e.giveOwnFiles(name)
+	} else {
 		out = e.stage
 		e.made.Forget(name) // also what a creation has noted that ended after Drop began
 	}
@@ -99,10 +101,11 @@ func (e *Engine) stage(name string) error {
 	if err := e.o.FS.Rename(path, e.path(stagingDir, hex.EncodeToString(unique[:]))); err != nil {
 		return fmt.Errorf("drop store %s: %w", name, err)
 	}
-	e.wakeSweep()
+	// What is swept before that may be there again after a crash, without what it had.
 	if err := instance.SyncDir(e.o.FS, e.o.FS.PathDir(path)); err != nil {
 		return fmt.Errorf("drop store %s: %w", name, err)
 	}
+	e.wakeSweep()
 	return nil
 }
 
@@ -123,10 +126,24 @@ func (e *Engine) wakeSweep() {
 func (e *Engine) sweepStaged() {
 	names, err := e.o.FS.List(e.path(stagingDir))
 	errs := []error{err}
+	var small []string // directories, which name what is among the small ones
+	var uuids [][16]byte
 	for _, name := range names {
-		errs = append(errs, e.o.FS.RemoveAll(e.path(stagingDir, name)))
+		dir := e.path(stagingDir, name)
+		if id, _, err := identity.Read(e.o.FS, dir); err == nil && id.Small {
+			small, uuids = append(small, dir), append(uuids, id.UUID)
+			continue
+		}
+		errs = append(errs, e.o.FS.RemoveAll(dir))
 	}
-	if err := errors.Join(errs...); err != nil {
+	err = e.removeSmall(uuids...)
+	for _, dir := range small {
+		if err == nil {
+			err = e.o.FS.RemoveAll(dir)
+		}
+	}
+	e.unswept.Store(err != nil)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		e.log.Warn("removing dropped stores failed", zap.Error(err))
 	}
 }

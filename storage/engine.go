@@ -43,6 +43,7 @@ type Engine struct {
 	lock    io.Closer
 	dirs    paths.Tree
 	sweep   chan struct{} // something lies in the staging folder
+	unswept atomic.Bool   // and stays there: what it has among the small ones could not be removed
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
 	waiting atomic.Int64  // requests that wait for these batches
@@ -57,7 +58,7 @@ type Engine struct {
 		closed  bool
 		entries map[string]*entry
 		unused  list.List // entries without pins, the longest unused in front
-		open    int       // entries that hold a Pebble instance
+		open    int       // entries that hold a Pebble instance, or the view of a small store
 		shrunk  time.Time // when memtables were too large the last time
 		retry   map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
@@ -184,6 +185,9 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			e.closeIdle()
+			if e.unswept.Load() {
+				e.sweepStaged()
+			}
 		case <-space.C:
 			e.space.Watch()
 		case <-e.sweep:
@@ -242,7 +246,7 @@ func (e *Engine) releaseShared() error {
 
 func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }
 
-// OpenStores returns how many stores hold a Pebble instance now.
+// OpenStores returns how many stores hold a Pebble instance, or the view of a small one, now.
 func (e *Engine) OpenStores() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -251,7 +255,7 @@ func (e *Engine) OpenStores() int {
 
 // Stats are figures about an engine, for metrics.
 type Stats struct {
-	OpenStores             int    // with a Pebble instance
+	OpenStores             int    // with a Pebble instance, or the view of a small one
 	PinnedStores           int    // in use
 	Compactions            int    // running
 	CacheBytes             int64  // blocks in the cache

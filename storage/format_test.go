@@ -28,8 +28,11 @@ func TestFormat(t *testing.T) {
 	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
 	rec.Tree.Merge(doc.Path{Start: 2, IDs: []string{rev.ID, "a"}}, doc.Node{Rev: rev, Stored: true})
 	rec.Tree.Merge(doc.Path{Start: 300, IDs: []string{text.ID}}, doc.Node{Rev: text, Deleted: true, Stored: true})
-	withBlocks := identity.New("shards/x", 12, true)
-	withBlocks.Blocks = true
+	small := identity.New("shards/x", 12, true)
+	withBlocks := small
+	withBlocks.Small = false
+	withCopy := withBlocks
+	withCopy.Blocks = false
 	line := doc.Path{Start: 47, IDs: strings.Split(strings.Repeat("a", 47), "")}
 	long := &doc.Record{ID: "doc", Seq: 7, Winner: line.Rev(), External: 9, Active: 10}
 	long.Tree.Merge(line, doc.Node{Rev: line.Rev(), Stored: true, External: 9, Active: 10})
@@ -77,7 +80,8 @@ func TestFormat(t *testing.T) {
 		{"sums of documents only", format.AppendSums(nil, Sums{Live: 3}), "06"},
 		{"no sums", format.AppendSums(nil, Sums{}), ""},
 		{"store file of format 2", []byte(identity.New("shards/x", 0, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
-		{"store file of format 3", []byte(identity.New("shards/x", 12, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
+		{"store file of format 3", []byte(withCopy.FileName()[len("STORE-3-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
+		{"store file of format 5", []byte(small.FileName()[len("STORE-5-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
 		{"store file of format 4", []byte(withBlocks.FileName()[len("STORE-4-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
 		{"block key", keyspace.AppendBlock(nil, "a\x00b", 3), "72 00 6100ff62 0001 0000000000000003"},
 		// 16 of 47 revisions, of which the newest is stored, from position 32 on; the oldest of all has position 1.

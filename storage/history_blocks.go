@@ -53,7 +53,7 @@ func (b *Batch) dropBlocks(id string) error {
 	if !b.s.historyBlocks.Load() {
 		return nil
 	}
-	return each(b.s.inst.DB(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
+	return records.Each(b.s.reader(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
 		_, number, ok := keyspace.CutBlock(key)
 		if !ok {
 			return corruptKey("history", id)

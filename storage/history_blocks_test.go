@@ -114,7 +114,8 @@ func TestMarkerRefused(t *testing.T) {
 	e, _ := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpRename && strings.Contains(op.Path, "STORE-")
 	})})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 7}))
+	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.SetCopyID(testStore, 7)) // one of the format whose marker says nothing of blocks
 	s := acquire(t, e, testStore)
 	on.Store(true)
 	w := newEdits()

@@ -21,6 +21,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/instance"
 	"divan/storage/rewritten"
+	"divan/storage/small"
 )
 
 // Index is an open store for something that is derived from a shard copy: keys
@@ -356,15 +357,17 @@ func indexError(err error) error {
 // IndexBatch collects changes of an index that are committed together. It is
 // meant to be used again.
 type IndexBatch struct {
-	x *Index
-	b *pebble.Batch
+	x       *Index
+	b       *pebble.Batch
+	indexed bool
+	large   bool // it was: see Close
 }
 
 // NewBatch returns an empty batch; Close it. reads says that the index is going
 // to be read through it, which makes each change dearer.
 func (x *Index) NewBatch(reads bool) *IndexBatch {
 	if reads {
-		return &IndexBatch{x: x, b: x.inst.DB().NewIndexedBatch()}
+		return &IndexBatch{x: x, b: x.inst.DB().NewIndexedBatch(), indexed: true}
 	}
 	return &IndexBatch{x: x, b: x.inst.DB().NewBatch()}
 }
@@ -421,6 +424,7 @@ func (b *IndexBatch) Commit(ctx context.Context) error {
 		return err
 	}
 	bytes := b.b.Len()
+	b.large = b.large || bytes > small.MaxBytes
 	b.x.inst.Committing(bytes)
 	b.x.committing.Add(1)
 	if bytes >= largeBatch {
@@ -437,8 +441,13 @@ func (b *IndexBatch) Commit(ctx context.Context) error {
 	return indexError(err)
 }
 
-// Close gives the memory of the batch back.
-func (b *IndexBatch) Close() { _ = b.b.Close() } // of memory only
+// Close gives the memory of the batch back: that of a large indexed one to the collector, as views of
+// small stores take what other indexed batches had.
+func (b *IndexBatch) Close() {
+	if !b.indexed || !b.large && b.b.Len() <= small.MaxBytes {
+		_ = b.b.Close() // of memory only
+	}
+}
 
 // IndexSnapshot is an index at one moment, between two batches. It pins the
 // index until Close. Iterators belong to one goroutine and are closed before.

@@ -30,7 +30,7 @@ func TestDiskUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, stop := startEngine(t, Options{FS: vfs.NewMem()})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		defer e.Release(s)
@@ -96,7 +96,7 @@ func setKeys(tb testing.TB, x *Index, keys ...string) {
 }
 
 func TestIndexKeys(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	x := openIndex(t, s, "abc")
 	setKeys(t, x, "a", "b", "c", "d")
 	before, err := x.Snapshot()
@@ -145,7 +145,7 @@ func TestIndexKeys(t *testing.T) {
 func TestIndexOutlivesItsOpening(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 	for i := range 3 {
 		s, err := e.Acquire(testStore)
 		must(t, err)
@@ -173,7 +173,7 @@ func TestLargeBatchesAreLetGoOf(t *testing.T) {
 	}
 	const indexes, size = 6, 32 << 20
 	e, _ := startEngine(t, Options{FS: vfs.Default, Dir: t.TempDir()})
-	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)
@@ -207,7 +207,7 @@ func TestIndexAfterCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		fs := storagetest.NewCrashFS()
 		e, stop := startEngine(t, Options{FS: fs})
-		must(t, e.Create(testStore, CreateOptions{}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")
@@ -251,7 +251,7 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
 	use := func(fn func(s *Store, x *Index)) {
-		must(t, e.Create(testStore, CreateOptions{}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")
@@ -291,7 +291,7 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 func TestIndexOfAnotherCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 	setA(t, e)
 	stop()
 	files, err := fs.List(fs.PathJoin("data", testStore))
@@ -314,7 +314,7 @@ func TestIndexOfAnOlderVersion(t *testing.T) {
 	core, lines := observer.New(zapcore.InfoLevel)
 	o := Options{FS: fs, Logger: zap.New(core)}
 	e, stop := startEngine(t, o)
-	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 	setA(t, e)
 	dir := e.path(indexDir(testStore), "abc")
 	stop()
@@ -369,7 +369,7 @@ func isEmpty(t *testing.T, e *Engine) (empty bool) {
 func TestDamagedIndexIsSetAside(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 	dir := e.path(indexDir(testStore), "abc")
 	for _, damage := range []string{"MANIFEST-", instance.ManifestMarker, indexPrefix} {
 		setA(t, e)
@@ -405,7 +405,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 }
 
 func TestDropIndex(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	e := s.engine
 	if err := e.DropIndex(testStore, "abc"); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("none is there: %v", err)
@@ -435,7 +435,7 @@ func TestIndexOnFullDisk(t *testing.T) {
 		})
 		e, stop := startEngine(t, Options{FS: fs})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		defer e.Release(s)

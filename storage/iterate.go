@@ -337,7 +337,7 @@ type Purges struct {
 }
 
 // Purges returns the entries above since.
-func (s *Store) Purges(since uint64) (*Purges, error) { return s.purges(s.inst.DB(), since) }
+func (s *Store) Purges(since uint64) (*Purges, error) { return s.purges(s.reader(), since) }
 
 // Purges is Store.Purges of the moment.
 func (s *Snapshot) Purges(since uint64) (*Purges, error) { return s.s.purges(s.snap, since) }
@@ -383,20 +383,4 @@ func (p *Purges) Close() error {
 	err := p.rows.Close()
 	p.s.engine.Release(p.s)
 	return err
-}
-
-// each calls fn for every entry between two keys until it fails. key and value
-// are valid during the call.
-func each(r pebble.Reader, lo, hi []byte, fn func(key, value []byte) error) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
-	if err != nil {
-		return fmt.Errorf("iterate: %w", err)
-	}
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		var value []byte
-		if value, err = it.ValueAndErr(); err == nil {
-			err = fn(it.Key(), value)
-		}
-	}
-	return errors.Join(err, it.Error(), it.Close())
 }

@@ -35,6 +35,9 @@ type Options struct {
 	// Not for virtual time: Pebble's writer of them shares channels among all goroutines
 	// of the process, and synctest allows none of another bubble. Both kinds are read.
 	RowTables bool
+	// SmallStores has stores that are made from now on share an instance while they are small
+	// (package small), if they say which copy they are.
+	SmallStores bool
 	// Compression returns how tables are compressed that are written from now on; default
 	// compression.Fast.
 	Compression func() compression.Method

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 	"divan/storage/keyspace"
 )
 
@@ -278,7 +279,7 @@ func (m *machine) verify() {
 	}()
 	var want Counters
 	for _, rec := range m.w.recs {
-		s := recordSums(rec)
+		s := format.RecordSums(rec)
 		want.Live += uint64(s.Live)
 		want.Deleted += uint64(s.Deleted)
 		want.External += s.External
@@ -308,7 +309,7 @@ func (m *machine) verifyDocs(snap *Snapshot) {
 	for id, rec := range m.w.recs {
 		if id >= lo && (hi == "" || id < hi) {
 			want = append(want, id)
-			sums.Add(recordSums(rec))
+			sums.Add(format.RecordSums(rec))
 		}
 	}
 	slices.Sort(want)
@@ -451,7 +452,7 @@ func TestModel(t *testing.T) {
 			locals: map[string]string{}, conts: map[string][]byte{},
 		}
 		e, stop := mustEngine(t, m.fs)
-		if err := e.Create(testStore, CreateOptions{Partitioned: rapid.Bool().Draw(t, "partitioned")}); err != nil {
+		if err := e.Create(testStore, CreateOptions{CopyID: 1, Partitioned: rapid.Bool().Draw(t, "partitioned")}); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		stop()

@@ -34,11 +34,11 @@ func TestMarksOfBefore(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	e := engineOn(t, fs)
 	one, two, none := storeName(0), storeName(1), storeName(2)
-	must(t, e.Create(one, CreateOptions{}))
+	must(t, e.Create(one, CreateOptions{CopyID: 1}))
 	for _, name := range []string{none, one, two} {
 		markOf(t, e, name)
 	}
-	must(t, e.Create(two, CreateOptions{}))
+	must(t, e.Create(two, CreateOptions{CopyID: 1}))
 	wantMarks(t, e, one, two, none)
 
 	fs = fs.CrashClone(vfs.CrashCloneCfg{})

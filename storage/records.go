@@ -25,7 +25,7 @@ func (s *Store) Records(ids []string, whole func(i int, rec *doc.Record) bool, f
 		rec, err := records.Decode(ids[i], it)
 		ok := true
 		if err == nil && rec.Partial && whole != nil && whole(i, &rec) {
-			rec, ok, err = records.Get(s.inst.DB(), ids[i])
+			rec, ok, err = records.Get(s.reader(), ids[i])
 		}
 		switch {
 		case err != nil:
@@ -63,7 +63,7 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 	}
 	last := s.states.Load().prev.last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
-	if err := records.Walk(s.inst.DB(), space, ids[:known], fn); err != nil {
+	if err := records.Walk(s.reader(), space, ids[:known], fn); err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
 	for i := known; i < len(ids); i++ {

@@ -9,9 +9,11 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/format"
+	"divan/storage/garbage"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
 	"divan/storage/records"
+	"divan/storage/small"
 )
 
 // storeKind is what the instances of shard copies are.
@@ -21,16 +23,20 @@ func storeKind() instance.Kind {
 
 // openPebble opens the store's own instance and loads its state.
 func (s *Store) openPebble() error {
-	err := s.inst.Open(storeKind(), s.load)
-	if err == nil {
-		s.engine.countOpen(&s.handle)
+	v := s.small.Load()
+	if err := s.inst.Open(storeKind(), func(db *pebble.DB) error { return s.load(db, v) }); err != nil {
+		return err
 	}
-	return err
+	if s.mayBeSmall.Load() && !s.inst.ReadOnly() {
+		s.leaveSmall()
+	}
+	s.engine.countOpen(&s.handle)
+	return nil
 }
 
-// load reads counters and top-level aggregates, and drops uploads that a crash
-// left without a document. Their files go from a full disk too: that gives room back.
-func (s *Store) load(db *pebble.DB) error {
+// load takes over what the store had among the small ones, reads its state, and drops uploads
+// that a crash left without a document. Their files go from a full disk too: that gives room back.
+func (s *Store) load(db *pebble.DB, v *small.View) error {
 	if err := s.removeUploadFiles(); err != nil {
 		if !s.inst.ReadOnly() {
 			return err
@@ -42,21 +48,30 @@ func (s *Store) load(db *pebble.DB) error {
 			return err
 		}
 	}
+	r, err := s.bringSmall(db, v)
+	if err != nil {
+		return err
+	}
+	return s.loadState(r)
+}
+
+// loadState reads counters and top-level aggregates.
+func (s *Store) loadState(r pebble.Reader) error {
 	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
 	var err error
-	if v.batch, v.counters, err = readCounters(db); err != nil {
+	if v.batch, v.counters, err = readCounters(r); err != nil {
 		return err
 	}
-	if v.origins, err = readOrigins(db); err != nil {
+	if v.origins, err = readOrigins(r); err != nil {
 		return err
 	}
-	if v.last, err = records.LastID(db); err != nil {
+	if v.last, err = records.LastID(r); err != nil {
 		return err
 	}
-	if v.docs, err = loadTopBlocks(db, keyspace.AggDocs); err != nil {
+	if v.docs, err = loadTopBlocks(r, keyspace.AggDocs); err != nil {
 		return err
 	}
-	if v.seqs, err = loadTopBlocks(db, keyspace.AggSeqs); err != nil {
+	if v.seqs, err = loadTopBlocks(r, keyspace.AggSeqs); err != nil {
 		return err
 	}
 	s.states.Store(&statePair{prev: v})
@@ -87,8 +102,8 @@ func (s *Store) removeUploadFiles() error {
 func (s *Store) sweepUploads(db *pebble.DB) error {
 	var errs []error
 	b := db.NewBatch()
-	var u uses // of the document of the last upload
-	errs = append(errs, each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
+	var u garbage.Uses // of the document of the last upload
+	errs = append(errs, records.Each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
 		id, key, ok := keyspace.CutUpload(k)
 		if !ok {
 			return format.Corrupt("upload key")
@@ -96,17 +111,17 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		if s.uploads.Has(k) {
 			return nil
 		}
-		if u.keys == nil || u.id != string(id) {
+		if u.ID == "" || u.ID != string(id) {
 			var err error
-			if u, err = readUses(db, string(id)); err != nil {
+			if u, err = garbage.ReadUses(db, string(id)); err != nil {
 				return err
 			}
 		}
-		if u.has(key) {
+		if u.Has(key) {
 			return b.Delete(k, nil)
 		}
 		s.swept++
-		lo, hi := keyspace.AppendContent(nil, u.id, key), keyspace.ContentEnd(u.id, key)
+		lo, hi := keyspace.AppendContent(nil, u.ID, key), keyspace.ContentEnd(u.ID, key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
 	err := errors.Join(errs...)

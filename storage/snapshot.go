@@ -21,7 +21,7 @@ import (
 // sequences to others first waits until Seq is.
 type Snapshot struct {
 	s     *Store
-	snap  *pebble.Snapshot
+	snap  pebble.Reader // of that moment
 	state *batchState
 }
 
@@ -32,7 +32,7 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 	for {
 		before := s.states.Load()
-		snap := s.inst.DB().NewSnapshot()
+		snap := s.readerOfNow()
 		v, err := s.stateOf(snap, before)
 		if err != nil {
 			return nil, errors.Join(err, snap.Close())
@@ -48,10 +48,18 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 }
 
+// readerOfNow is reader of what there is now, whatever is applied later.
+func (s *Store) readerOfNow() pebble.Reader {
+	if v := s.small.Load(); v != nil {
+		return v
+	}
+	return s.inst.DB().NewSnapshot()
+}
+
 // stateOf finds the state that belongs to a Pebble snapshot, nil when it was too
 // long ago. Nothing orders the two: when a batch was being applied, the number
 // of the last one is read from the snapshot itself.
-func (s *Store) stateOf(snap *pebble.Snapshot, before *statePair) (*batchState, error) {
+func (s *Store) stateOf(snap pebble.Reader, before *statePair) (*batchState, error) {
 	after := s.states.Load()
 	if after == before && before.next == nil {
 		return before.prev, nil
@@ -215,7 +223,7 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 func (s *Snapshot) lowSeqs(seq uint64) (uint64, error) {
 	lo, hi := keyspace.SeqBorder(seq, keyspace.TopShift), keyspace.SeqBorder(seq, keyspace.LowShift)
 	var sums Sums
-	err := each(s.snap, keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(lo[:])), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(hi[:])),
+	err := records.Each(s.snap, keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(lo[:])), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(hi[:])),
 		func(_, value []byte) error {
 			one, err := format.DecodeSums(value)
 			sums.Add(one)
@@ -232,7 +240,7 @@ func (s *Snapshot) countSeqs(lo, hi uint64) (n uint64, err error) {
 	if lo >= hi {
 		return 0, nil
 	}
-	err = each(s.snap, keyspace.AppendSeq(nil, lo), keyspace.AppendSeq(nil, hi), func(_, _ []byte) error {
+	err = records.Each(s.snap, keyspace.AppendSeq(nil, lo), keyspace.AppendSeq(nil, hi), func(_, _ []byte) error {
 		n++
 		return nil
 	})

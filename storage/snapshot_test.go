@@ -13,13 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // TestSnapshotIsOneMoment: rows, changes, counters and aggregates of a snapshot
 // belong together while batches go on.
 func TestSnapshotIsOneMoment(t *testing.T) {
-	s := newStore(t, CreateOptions{Partitioned: true})
+	s := newStore(t, CreateOptions{CopyID: 1, Partitioned: true})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -59,7 +61,7 @@ func oneMoment(t *testing.T, s *Store) {
 	must(t, err)
 	var got Counters
 	for ok := it.First(); ok; ok = it.Next() {
-		sums := headSums(it.Head())
+		sums := format.HeadSums(it.Head())
 		got.Live += uint64(sums.Live)
 		got.Deleted += uint64(sums.Deleted)
 		got.External += sums.External
@@ -99,7 +101,7 @@ func TestCountsAtSize(t *testing.T) {
 	const n = 12_000
 	for _, order := range []string{"ascending", "descending", "random"} {
 		t.Run(order, func(t *testing.T) {
-			s := newStore(t, CreateOptions{})
+			s := newStore(t, CreateOptions{CopyID: 1})
 			perm := rand.New(rand.NewPCG(3, 4)).Perm(n)
 			w := newEdits()
 			putDocs(t, s, w, docsOf{n, 100, func(i int) string {
@@ -142,7 +144,7 @@ func TestCountsAtSize(t *testing.T) {
 // TestForgottenBorders: what the writer knows of borders may be forgotten
 // between any two batches.
 func TestForgottenBorders(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	w := newEdits()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -158,7 +160,7 @@ func TestForgottenBorders(t *testing.T) {
 
 // TestOldSequencesVanish: the aggregates do not grow with the number of edits.
 func TestOldSequencesVanish(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	rec := func(seq uint64) *doc.Record {
 		r := &doc.Record{ID: "a", Seq: seq, Winner: doc.Rev{Pos: 1, ID: "x"}}
 		r.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: r.Winner})
@@ -184,7 +186,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		t.Errorf("%d top-level blocks are left", n)
 	}
 	n := 0
-	must(t, each(s.inst.DB(), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, ""), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow+1, ""),
+	must(t, records.Each(s.inst.DB(), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, ""), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow+1, ""),
 		func(_, _ []byte) error { n++; return nil }))
 	if n > 2 {
 		t.Errorf("%d low-level blocks are left", n)
@@ -197,7 +199,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, stop := mustEngine(t, vfs.NewMem())
 		defer stop()
-		if err := e.Create(testStore, CreateOptions{}); err != nil {
+		if err := e.Create(testStore, CreateOptions{CopyID: 1}); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		s, err := e.Acquire(testStore)
@@ -236,7 +238,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 
 // TestSeek: iterators go to any row in both directions.
 func TestSeek(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	w := newEdits()
 	putDocs(t, s, w, docsOf{10, 10, func(i int) string { return fmt.Sprintf("k%d", i*2) }})
 	snap, err := s.Snapshot()
@@ -269,7 +271,7 @@ func TestSeek(t *testing.T) {
 
 // TestLocalsAreApart: local documents do not show among the others.
 func TestLocalsAreApart(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	b := s.NewBatch()
 	b.PutLocal("_local/b", []byte("2"))
 	b.PutLocal("_local/a", []byte("1"))
@@ -298,7 +300,7 @@ func TestLocalsAreApart(t *testing.T) {
 
 // TestDiscard: a batch that is given up leaves nothing.
 func TestDiscard(t *testing.T) {
-	s := newStore(t, CreateOptions{})
+	s := newStore(t, CreateOptions{CopyID: 1})
 	w := newEdits()
 	putDocs(t, s, w, docsOf{5, 5, numbered})
 	before := s.Counters()
@@ -324,7 +326,7 @@ func TestDiscard(t *testing.T) {
 func TestListing(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(storeName(1), CreateOptions{}))
+	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
 	s, err := e.Acquire(storeName(1))
 	must(t, err)
 	w := newEdits()

@@ -17,6 +17,7 @@ import (
 	"divan/storage/instance"
 	"divan/storage/keyspace"
 	"divan/storage/records"
+	"divan/storage/small"
 	"divan/storage/uploads"
 )
 
@@ -31,7 +32,8 @@ import (
 //	T2  states is what the last applied batch left: counters and top-level
 //	    aggregates in memory equal those in the store.
 //	T3  a store that never took a write has no Pebble instance; it reads from
-//	    the engine's empty one. Ten thousand empty databases cost nothing.
+//	    the engine's empty one. Ten thousand empty databases cost nothing. One that
+//	    is small has none either (small_stores.go): it reads from a view in memory.
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
@@ -42,8 +44,11 @@ type Store struct {
 	historyBlocks atomic.Bool
 	blocksRefused bool
 	uploads       *uploads.Set
-	swept         int        // uploads that opening has removed
-	opening       sync.Mutex // one first write opens the instance
+	swept         int                        // uploads that opening has removed
+	opening       sync.Mutex                 // one first write opens the instance; while the store is small each write
+	small         atomic.Pointer[small.View] // what it reads from among the small ones; nil: from inst
+	mayBeSmall    atomic.Bool                // the name of the marker says so
+	attached      bool                       // opened: its state is known
 	states        atomic.Pointer[statePair]
 	lowHeld       atomic.Int64 // low blocks in memory, about
 	inflight      atomic.Int32
@@ -84,50 +89,76 @@ func (e *Engine) openStore(name string) (member, error) {
 	}
 	s.copyID.Store(id.Copy)
 	s.historyBlocks.Store(id.Blocks)
+	s.mayBeSmall.Store(id.Small)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)
 		return nil, err
 	}
+	s.attached = true
 	return s, nil
 }
 
 // attach opens the store's instance, or takes the empty one when the store
 // never had its own.
 func (s *Store) attach(files []string) error {
-	if slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, instance.ManifestMarker) }) {
+	if slices.ContainsFunc(files, isManifestMarker) {
 		return s.openPebble()
 	}
 	if slices.ContainsFunc(files, holdsDocuments) { // made after the marker, which was durable by then
 		return fault.New(fault.Corruption, "The shard's files are damaged: the marker of the manifest is missing.")
 	}
-	empty, err := s.engine.empty.DB(&s.engine.shared, format.SumsMerger())
-	if err == nil {
-		s.inst.Borrow(empty)
+	empty, err := s.engine.emptyDB()
+	if err != nil {
+		return err
+	}
+	s.inst.Borrow(empty)
+	if !s.id.Small {
+		return nil
+	}
+	v, err := s.readSmall()
+	if err != nil || v == nil {
+		return err
+	}
+	if err = s.loadState(v); err == nil {
+		s.hold(v)
 	}
 	return err
+}
+
+// emptyDB returns the instance without a key.
+func (e *Engine) emptyDB() (*pebble.DB, error) {
+	return e.empty.DB(&e.shared, format.SumsMerger())
 }
 
 // holdsDocuments reports whether a file of a store is a log or a table.
 func holdsDocuments(file string) bool { return instance.IsLog(file) || strings.HasSuffix(file, ".sst") }
 
-// writable returns the store's own instance, opening it for the first write. The
-// error is fault.InsufficientStorage when the disk is full. A store that was opened
-// for reading then ends with the first write that there is room for, so that it is
-// opened anew.
+// mayWrite returns why the store takes no batch. The error is fault.InsufficientStorage when
+// the disk is full. A store that was opened for reading then ends with the first write that
+// there is room for, so that it is opened anew.
 //
 // With reserve it takes the room that is kept.
-func (s *Store) writable(reserve bool) (*pebble.DB, error) {
+func (s *Store) mayWrite(reserve bool) error {
 	if err := s.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.engine.space.Err(); err != nil && (!reserve || s.inst.ReadOnly()) {
-		return nil, err
+		return err
 	}
 	if s.inst.ReadOnly() {
-		return nil, s.inst.Fail(errOpenedForReading)
+		return s.inst.Fail(errOpenedForReading)
 	}
-	if s.inst.Opened() {
+	return nil
+}
+
+// writable returns the store's own instance, opening it for the first write that needs it.
+// The errors are those of mayWrite.
+func (s *Store) writable(reserve bool) (*pebble.DB, error) {
+	if err := s.mayWrite(reserve); err != nil {
+		return nil, err
+	}
+	if !s.isSmall() && s.inst.Opened() {
 		if !reserve { // what gives room back does not wait for compactions
 			if err := s.inst.Admit(nil); err != nil {
 				return nil, err
@@ -137,12 +168,17 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 	}
 	s.opening.Lock()
 	defer s.opening.Unlock()
+	return s.openOwn()
+}
+
+// openOwn returns the store's own instance, opening it when it is not open. The caller holds s.opening.
+func (s *Store) openOwn() (*pebble.DB, error) {
 	if !s.inst.Opened() {
 		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String())); err != nil {
 			return nil, instance.DiskError("open store", err)
 		}
 		if err := s.openPebble(); err != nil {
-			return nil, err
+			return nil, s.inst.Fail(err) // an instance is opened once
 		}
 	}
 	return s.inst.DB(), nil
@@ -176,7 +212,7 @@ func (s *Store) ProbeTip(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return records.ProbeTip(s.inst.DB(), id)
+	return records.ProbeTip(s.reader(), id)
 }
 
 // Record returns the record of a document as of the last applied batch; ok is
@@ -186,7 +222,7 @@ func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return records.Get(s.inst.DB(), id)
+	return records.Get(s.reader(), id)
 }
 
 // Tip is Record without what lies in blocks of a long history.
@@ -194,7 +230,7 @@ func (s *Store) Tip(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return records.GetTip(s.inst.DB(), id)
+	return records.GetTip(s.reader(), id)
 }
 
 // History returns the revisions of a document that are in blocks. The error is
@@ -204,7 +240,7 @@ func (s *Store) History(id string, below doc.Below) (doc.Tree, error) {
 	if err := s.Err(); err != nil {
 		return doc.Tree{}, err
 	}
-	return records.History(s.inst.DB(), id, below)
+	return records.History(s.reader(), id, below)
 }
 
 // Oldest is History for those that lie in one block with the oldest.
@@ -212,7 +248,7 @@ func (s *Store) Oldest(id string, below doc.Below) (doc.Tree, error) {
 	if err := s.Err(); err != nil {
 		return doc.Tree{}, err
 	}
-	return records.Oldest(s.inst.DB(), id, below)
+	return records.Oldest(s.reader(), id, below)
 }
 
 // Head fills h with the front of the record of a document, enough to answer
@@ -222,7 +258,7 @@ func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return records.Head(s.inst.DB(), id, h)
+	return records.Head(s.reader(), id, h)
 }
 
 // Front is Head without Inline, from the keyspace of heads: a twentieth of the
@@ -231,7 +267,7 @@ func (s *Store) Front(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return records.Front(s.inst.DB(), id, h)
+	return records.Front(s.reader(), id, h)
 }
 
 // Revision returns a revision from the bodies keyspace, where all are but the
@@ -241,7 +277,7 @@ func (s *Store) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err e
 	if err := s.Err(); err != nil {
 		return v, false, err
 	}
-	return records.Revision(s.inst.DB(), id, rev)
+	return records.Revision(s.reader(), id, rev)
 }
 
 // Local returns the text of a local document; ok is false when there is none.
@@ -250,5 +286,5 @@ func (s *Store) Local(id string) (text []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	var key [128]byte
-	return records.Value(s.inst.DB(), keyspace.AppendLocal(key[:0], id))
+	return records.Value(s.reader(), keyspace.AppendLocal(key[:0], id))
 }

@@ -197,7 +197,7 @@ func (e *Engine) release(s *handle) {
 		e.mu.Unlock()
 		return
 	}
-	if en.dropped || e.mu.closed || s.Err() != nil || !s.inst.Opened() {
+	if en.dropped || e.mu.closed || s.Err() != nil || !s.counted {
 		en.busy = make(chan struct{})
 		e.mu.Unlock()
 		_ = e.closeStores([]*entry{en}) // logged there
@@ -246,7 +246,7 @@ func (e *Engine) shrink() {
 		inst := en.store.base().inst
 		gives := inst.MemtableSurplus()
 		// Closing waits for a running compaction; another store will do.
-		if inst.Busy() || (excess <= 0 && gives == 0) {
+		if inst.Busy() || (excess <= 0 && gives == 0) || en.name == smallDir {
 			continue
 		}
 		victims = append(victims, e.takeLocked(en))
@@ -333,10 +333,12 @@ func (e *Engine) closeStore(en *entry) error {
 	return err
 }
 
-// countOpen notes that a store holds a Pebble instance from now on.
+// countOpen notes that a store holds a Pebble instance, or the view of a small one, from now on.
 func (e *Engine) countOpen(s *handle) {
 	e.mu.Lock()
-	e.mu.open++
+	if !s.counted {
+		e.mu.open++
+	}
 	s.counted = true
 	excess := e.mu.open > e.o.MaxOpen
 	e.mu.Unlock()

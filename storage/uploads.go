@@ -2,14 +2,10 @@ package storage
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
-	"divan/storage/fault"
+	"divan/storage/garbage"
 	"divan/storage/keyspace"
-	"divan/storage/records"
 )
 
 // A large content is durable before the document that refers to it. In between
@@ -28,55 +24,24 @@ import (
 // ingested.
 const uploadSuffix = ".upload"
 
-// uses are the contents that the revisions of a document refer to, inner ones
-// too: while they are stored, a stub of an edit finds its attachment with them.
-type uses struct {
-	id      string
-	damaged bool // the document cannot be read; it may refer to anything
-	keys    map[keyspace.ContentKey]bool
-}
-
-// readUses costs a read of everything the document has but its contents.
-func readUses(r pebble.Reader, id string) (uses, error) {
-	u := uses{id: id, keys: map[keyspace.ContentKey]bool{}}
-	rec, _, err := records.GetTip(r, id)
-	if err == nil && rec.Inline != nil {
-		err = useContents(u.keys, rec.Inline)
-	}
-	if err == nil {
-		err = each(r, keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id), func(_, value []byte) error {
-			return useContents(u.keys, value)
-		})
-	}
-	if fault.Is(err, fault.Corruption) || pebble.IsCorruptionError(err) {
-		u.damaged, err = true, nil
-	}
-	if err != nil {
-		return u, fmt.Errorf("document %q: %w", id, err)
-	}
-	return u, nil
-}
-
-func (u *uses) has(key keyspace.ContentKey) bool { return u.damaged || u.keys[key] }
-
 // DropUploads drops contents of a document that were uploaded for an edit that has
 // been refused. One that is no upload any more stays: a revision has claimed
 // it, perhaps one of this batch, so the batch must hold its documents already.
 // Of one that is an upload again, but that a stored revision refers to, only
 // the note goes.
 func (b *Batch) DropUploads(id string, keys ...[16]byte) {
-	var u *uses
+	var u *garbage.Uses
 	for _, key := range keys {
 		upload := keyspace.Upload(id, key)
 		if b.err != nil || !b.s.uploads.Has(upload) || b.endsUpload(upload) {
 			continue
 		}
 		if u == nil {
-			read, err := readUses(b.s.inst.DB(), id)
+			read, err := garbage.ReadUses(b.s.reader(), id)
 			b.note(err)
 			u = &read
 		}
-		if u.has(key) {
+		if u.Has(key) {
 			b.endUpload(upload)
 		} else {
 			b.DeleteAttachment(id, key)

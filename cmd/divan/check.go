@@ -15,6 +15,7 @@ import (
 
 	"divan/cmd/divan/node"
 	"divan/storage"
+	"divan/storage/instance"
 )
 
 func checkCommand() *cobra.Command {
@@ -79,6 +80,7 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 	if err := x.checkMeta(engine, dir, names); err != nil {
 		return err
 	}
+	x.checkSmall(engine)
 	for _, name := range names {
 		if x.verbose {
 			x.print("%s\n", name)
@@ -164,10 +166,26 @@ func checkStore(ctx context.Context, engine *storage.Engine, name string, report
 		return err
 	}
 	defer engine.Release(store)
-	if given := store.GivenUp(); given != nil && given.Torn {
+	tellGivenUp(store.GivenUp(), report, note)
+	return store.Check(ctx, report)
+}
+
+// checkSmall opens what the small shards share.
+func (x *examination) checkSmall(engine *storage.Engine) {
+	const name = "small"
+	given, err := engine.GivenUp()
+	if err != nil {
+		x.report(name, err.Error())
+	}
+	tellGivenUp(given, func(what string) { x.report(name, what) }, func(what string) { x.print("%s: %s (no problem)\n", name, what) })
+}
+
+func tellGivenUp(given *instance.GivenUp, report, note func(what string)) {
+	switch {
+	case given == nil:
+	case given.Torn:
 		note(given.String())
-	} else if given != nil {
+	default:
 		report(given.String())
 	}
-	return store.Check(ctx, report)
 }

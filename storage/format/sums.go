@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/doc"
 )
 
 // SumsMerger adds the operands of an aggregate's key. Its name is stored on
@@ -95,4 +97,20 @@ func DecodeSums(b []byte) (Sums, error) {
 		return Sums{}, Corrupt("aggregate")
 	}
 	return s, nil
+}
+
+// HeadSums is what one document adds to the sums.
+func HeadSums(h *doc.Head) Sums {
+	s := Sums{External: h.External, Active: h.Active}
+	if h.Deleted {
+		s.Deleted = 1
+	} else {
+		s.Live = 1
+	}
+	return s
+}
+
+// RecordSums is HeadSums of a record.
+func RecordSums(r *doc.Record) Sums {
+	return HeadSums(&doc.Head{Deleted: r.Deleted, External: r.External, Active: r.Active})
 }

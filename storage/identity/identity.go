@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,12 +18,14 @@ import (
 // empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is there or not, so
 // that a store is made with two syncs of directories and never half. In format 2
 // there is no copy, in format 1 no owner either. Format 4 is 3 for a store whose
-// histories may lie in blocks.
+// histories may lie in blocks, format 5 is 4 for one that may be among the small ones
+// of its node (package small).
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
 	Copy        uint64 // id of the copy in the map of its database; 0: not told
 	Blocks      bool   // histories may lie in blocks; only with Copy
+	Small       bool   // while it has no files of its own it is in package small; only with Blocks
 	owner       string // see ownerOf; empty in format 1
 }
 
@@ -34,6 +37,7 @@ const (
 	formatTwo         = "2-"
 	formatThree       = "3-"
 	formatFour        = "4-"
+	formatFive        = "5-"
 	partitionedSuffix = "-partitioned"
 )
 
@@ -43,7 +47,10 @@ func (id Identity) FileName() string {
 	switch {
 	case id.Copy != 0:
 		number := formatThree
-		if id.Blocks {
+		switch {
+		case id.Small:
+			number = formatFive
+		case id.Blocks:
 			number = formatFour
 		}
 		name = number + name + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
@@ -60,7 +67,7 @@ func (id Identity) FileName() string {
 }
 
 // Newest is the newest format that this program knows.
-const Newest = 4
+const Newest = 5
 
 // Is reports whether a file is one that makes its directory a store, of
 // whatever format.
@@ -116,7 +123,7 @@ func Find(files []string) (id Identity, err error) {
 			continue
 		}
 		format, rest := rest[:min(len(formatOne), len(rest))], rest[min(len(formatOne), len(rest)):]
-		if format != formatOne && format != formatTwo && format != formatThree && format != formatFour {
+		if !slices.Contains([]string{formatOne, formatTwo, formatThree, formatFour, formatFive}, format) {
 			return id, fmt.Errorf("store of an unknown format: %s", f)
 		}
 		rest, id.Partitioned = strings.CutSuffix(rest, partitionedSuffix)
@@ -130,22 +137,23 @@ func Find(files []string) (id Identity, err error) {
 
 // parse reads what comes behind the format.
 func (id *Identity) parse(format, rest string) bool {
-	number := ""
+	number, copied := "", format != formatOne && format != formatTwo
 	if format != formatOne {
 		rest, id.owner, _ = strings.Cut(rest, "-")
-		if format == formatThree || format == formatFour {
+		if copied {
 			id.owner, number, _ = strings.Cut(id.owner, "-")
 		}
 		if len(id.owner) != len(ownerOf("")) {
 			return false
 		}
 	}
-	if format == formatThree || format == formatFour {
+	if copied {
 		n, err := strconv.ParseUint(number, 10, 64)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
 			return false
 		}
-		id.Copy, id.Blocks = n, format == formatFour
+		id.Copy, id.Small = n, format == formatFive
+		id.Blocks = id.Small || format == formatFour
 	}
 	raw, err := hex.DecodeString(rest)
 	return err == nil && copy(id.UUID[:], raw) == len(raw) && len(raw) == len(id.UUID)

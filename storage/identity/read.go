@@ -71,6 +71,25 @@ func AllowBlocks(fs vfs.FS, dir, store string) error {
 	return instance.SyncDir(fs, dir) // also of a name that an earlier call could not sync
 }
 
+// LeaveSmall notes in the directory of a store that all that it has is in files of its own; durable on
+// return.
+func LeaveSmall(fs vfs.FS, dir, store string) error {
+	id, _, err := Read(fs, dir)
+	if err == nil {
+		err = id.Check(store)
+	}
+	if err != nil {
+		return err
+	}
+	old := id.FileName()
+	if id.Small = false; old != id.FileName() {
+		if err := fs.Rename(fs.PathJoin(dir, old), fs.PathJoin(dir, id.FileName())); err != nil {
+			return err
+		}
+	}
+	return instance.SyncDir(fs, dir) // also of a name that an earlier call could not sync
+}
+
 // Make makes a directory with the file that makes it a store, durably.
 func (id Identity) Make(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {

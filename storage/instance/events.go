@@ -66,6 +66,10 @@ func (i *Instance) events() *pebble.EventListener {
 			if i.Err() != nil {
 				return // what a failed store reads says nothing
 			}
+			if i.lenient {
+				i.log.Error("damaged file", zap.String("path", info.Path), zap.Error(info.Details))
+				return
+			}
 			i.damaged.Store(true)
 			_ = i.Fail(fmt.Errorf("damaged file %s: %w", info.Path, info.Details)) // kept for every later call
 		},

@@ -51,6 +51,7 @@ type Kind struct {
 	Log      bool // a write-ahead log: what was synced survives a crash
 	Filters  bool // bloom filters: keys that are not there are asked for
 	Derived  bool // all of it can be made again from another store
+	Shared   bool // by many stores: damage does not stop it, but fails what reads it
 }
 
 // Instance is the Pebble instance of one store, opened once. Until then it may
@@ -70,6 +71,7 @@ type Instance struct {
 	flushErr    atomic.Pointer[failure] // of the last flush that reported one
 	damaged     atomic.Bool
 	derived     bool
+	lenient     bool // Kind.Shared
 	readOnly    bool
 	unsynced    atomic.Bool // a log could not be synced
 	givenUp     atomic.Pointer[GivenUp]
@@ -122,7 +124,7 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	if err := i.checkManifest(); err != nil {
 		return err
 	}
-	i.derived = k.Derived
+	i.derived, i.lenient = k.Derived, k.Shared
 	i.compactions.SetDerived(k.Derived)
 	db, err := pebble.Open(i.Dir, i.options(k))
 	i.memtables.opened(i.shared.Memory)

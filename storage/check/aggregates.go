@@ -1,4 +1,4 @@
-package storage
+package check
 
 import (
 	"errors"
@@ -16,10 +16,10 @@ type blockCheck struct {
 	name     string
 	problemf func(format string, args ...any)
 	it       *pebble.Iterator
-	more     bool   // it is at the entry after the current block's
-	border   string // of the current block
-	want     Sums   // what its entry says
-	got      Sums   // what is counted
+	more     bool        // it is at the entry after the current block's
+	border   string      // of the current block
+	want     format.Sums // what its entry says
+	got      format.Sums // what is counted
 }
 
 func newBlockCheck(r pebble.Reader, kind, level byte, problemf func(string, ...any)) (*blockCheck, error) {
@@ -35,7 +35,7 @@ func newBlockCheck(r pebble.Reader, kind, level byte, problemf func(string, ...a
 }
 
 // add counts a member. opens says that a block begins at key.
-func (b *blockCheck) add(key string, opens bool, sums Sums) {
+func (b *blockCheck) add(key string, opens bool, sums format.Sums) {
 	for b.more && string(keyspace.AggBorder(b.it.Key())) <= key {
 		b.next()
 	}
@@ -53,7 +53,7 @@ func (b *blockCheck) next() {
 	if b.want, err = format.DecodeSums(b.it.Value()); err != nil {
 		b.problemf("%s, block %q: %v", b.name, b.border, err)
 	}
-	b.got = Sums{}
+	b.got = format.Sums{}
 	b.more = b.it.Next()
 }
 

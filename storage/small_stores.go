@@ -1,0 +1,405 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+
+	"divan/storage/diskspace"
+	"divan/storage/fault"
+	"divan/storage/identity"
+	"divan/storage/instance"
+	"divan/storage/small"
+)
+
+// smallDir is the directory of the instance that has the small stores, and its name among the members
+// of the engine.
+const smallDir = "small"
+
+// smallStores is that instance. Like a store it is opened on demand, closed when it has failed, and
+// opened again later, for reading while the disk is full. It is pinned by what is on its way
+// to the disk; what small stores read is in memory.
+type smallStores struct{ handle }
+
+func (s *smallStores) close(bool) error { return s.inst.Close() }
+
+func (s *smallStores) remove() error { return nil }
+
+// withSmall calls fn with the instance of the small stores. Where there is none the error is fault.NoCopy.
+func (e *Engine) withSmall(fn func(db *pebble.DB) error) error {
+	s, err := e.acquireSmall(false)
+	if err != nil {
+		return err
+	}
+	defer e.release(&s.handle)
+	return errors.Join(fn(s.inst.DB()), s.Err())
+}
+
+// acquireSmall pins the instance of the small stores, and with mayMake makes it where there is none.
+func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
+	m, err := e.acquire(smallDir, func(string) (member, error) { return e.openSmallStores(mayMake) })
+	if err != nil {
+		return nil, err
+	}
+	s := m.(*smallStores)
+	if err := s.Err(); err != nil {
+		e.release(&s.handle)
+		return nil, err
+	}
+	return s, nil
+}
+
+// writableSmall pins it to be written to. The error is fault.InsufficientStorage while it was opened for
+// reading, as the disk was full. It waits while the disk does not keep up.
+func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
+	s, err := e.acquireSmall(mayMake)
+	if err != nil {
+		return nil, err
+	}
+	if s.inst.ReadOnly() {
+		err = diskspace.ErrDiskFull()
+	} else {
+		err = s.inst.Admit(nil)
+	}
+	if err != nil {
+		e.release(&s.handle)
+		return nil, err
+	}
+	return s, nil
+}
+
+// writeSmall adds what fn puts into a batch, durably.
+func (e *Engine) writeSmall(mayMake bool, fn func(r pebble.Reader, b *pebble.Batch) error) error {
+	s, err := e.writableSmall(mayMake)
+	if err != nil {
+		return err
+	}
+	defer e.release(&s.handle)
+	b := s.inst.DB().NewBatch()
+	if err := fn(s.inst.DB(), b); err != nil || b.Empty() {
+		return errors.Join(err, b.Close())
+	}
+	return errors.Join(b.Commit(pebble.Sync), b.Close(), s.Err())
+}
+
+func (e *Engine) openSmallStores(mayMake bool) (member, error) {
+	s := &smallStores{e.newHandle(smallDir)}
+	files, err := e.o.FS.List(s.inst.Dir)
+	made := slices.ContainsFunc(files, isManifestMarker)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		err = instance.DiskError("list small stores", err)
+	case made:
+		err = nil
+	case slices.ContainsFunc(files, holdsDocuments):
+		err = fault.New(fault.Corruption, "The files of small shards are damaged: the marker of the manifest is missing.")
+	case !mayMake:
+		err = noStore()
+	case s.inst.ReadOnly():
+		err = diskspace.ErrDiskFull()
+	default:
+		err = e.dirs.Ensure(s.inst.Dir)
+		if err == nil {
+			err = e.touch(e.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String()))
+		}
+		if err != nil {
+			err = instance.DiskError("make small stores", err)
+		}
+	}
+	if err == nil {
+		err = s.inst.Open(small.Kind(), func(*pebble.DB) error { return nil })
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.inst.Close())
+	}
+	e.countOpen(&s.handle)
+	return s, nil
+}
+
+func isManifestMarker(file string) bool { return strings.HasPrefix(file, instance.ManifestMarker) }
+
+// addSmall has a store that is going to be made be among the small ones, durably.
+func (e *Engine) addSmall(uuid [16]byte) error {
+	return e.writeSmall(true, func(_ pebble.Reader, b *pebble.Batch) error { return small.Add(b, uuid) })
+}
+
+// removeSmall removes stores from among the small ones, durably.
+func (e *Engine) removeSmall(stores ...[16]byte) error {
+	for some := range slices.Chunk(stores, maxRemoved) {
+		err := e.writeSmall(false, func(r pebble.Reader, b *pebble.Batch) error {
+			for _, uuid := range some {
+				if err := small.Remove(r, b, uuid); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && !fault.Is(err, fault.NoCopy) {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRemoved is how many stores go by one batch.
+const maxRemoved = 256
+
+// GivenUp returns what opening the instance of the small stores gave up of its log, like Store.GivenUp.
+func (e *Engine) GivenUp() (*instance.GivenUp, error) {
+	s, err := e.acquireSmall(false)
+	if fault.Is(err, fault.NoCopy) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(&s.handle)
+	return s.inst.GivenUp(), nil
+}
+
+// smallSize returns what a store has among the small ones, in bytes.
+func (e *Engine) smallSize(id *identity.Identity) (bytes int64, err error) {
+	if !id.Small {
+		return 0, nil
+	}
+	err = e.withSmall(func(db *pebble.DB) error {
+		bytes, _, err = small.Size(db, id.UUID)
+		return err
+	})
+	return bytes, err
+}
+
+// readSmall reads what the store has among the small ones, nil when it has no batch there.
+func (s *Store) readSmall() (v *small.View, err error) {
+	empty, err := s.engine.emptyDB()
+	if err != nil {
+		return nil, err
+	}
+	there := false
+	err = s.engine.withSmall(func(db *pebble.DB) error {
+		v, there, err = small.Read(db, empty, s.id.UUID)
+		return err
+	})
+	if fault.Is(err, fault.NoCopy) || err == nil && !there {
+		err = errMissingSmall()
+	}
+	return v, err
+}
+
+// FileSize is that of its instance, or the bytes that it has among the small ones.
+func (s *Store) FileSize() (int64, error) {
+	if v := s.small.Load(); v != nil {
+		return int64(v.Len()), s.Err()
+	}
+	return s.handle.FileSize()
+}
+
+// isSmall reports whether batches of the store go among the small ones, as far as is known without s.opening.
+func (s *Store) isSmall() bool {
+	return s.mayBeSmall.Load() && (!s.inst.Opened() || s.small.Load() != nil)
+}
+
+// reader returns what the store is read from.
+func (s *Store) reader() pebble.Reader {
+	if v := s.small.Load(); v != nil {
+		return v
+	}
+	return s.inst.DB()
+}
+
+// hold has the store be read from a view, and stay open like one with an instance of its own.
+func (s *Store) hold(v *small.View) {
+	if s.small.Swap(v) == nil {
+		s.engine.countOpen(&s.handle)
+	}
+}
+
+// bringSmall brings what the store has among the small ones into its own instance, which is being
+// opened, durably, and returns what to read. v is what the open store is read from; one that is
+// being opened reads it. A crash before the end is followed by another call.
+func (s *Store) bringSmall(db *pebble.DB, v *small.View) (pebble.Reader, error) {
+	if batch, _, err := readCounters(db); err != nil || batch > 0 || !s.mayBeSmall.Load() {
+		return db, err // it is there
+	}
+	if !s.attached {
+		var err error
+		if v, err = s.readSmall(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case v == nil:
+		return db, nil
+	case s.inst.ReadOnly():
+		s.small.Store(v)
+		return v, nil
+	}
+	b := db.NewBatch()
+	if err := v.AddTo(b); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return db, errors.Join(b.Commit(pebble.Sync), b.Close(), s.Err())
+}
+
+// leaveSmall ends that a store is among the small ones: all that it has is in its own instance, and the
+// name of its marker says so from now on. Where the disk refuses that, it is done when the store
+// is opened again.
+func (s *Store) leaveSmall() {
+	s.small.Store(nil)
+	err := identity.LeaveSmall(s.engine.o.FS, s.inst.Dir, s.name)
+	if err == nil {
+		s.mayBeSmall.Store(false)
+		err = s.engine.removeSmall(s.id.UUID)
+	}
+	if err != nil {
+		s.log.Warn("a shard with files of its own is among the small ones still", zap.Error(err))
+	}
+}
+
+// smallBatch is what a batch is that was begun while its store was small.
+type smallBatch struct {
+	shared *smallStores // pinned; where it goes
+	join   bool         // the batches before it are to be put together
+	was    *small.View  // what was put together; nil: nothing
+	whole  *pebble.Batch
+	base   *small.View // of whole
+}
+
+func (s *Store) newSmallBatch() (*smallBatch, error) {
+	shared, err := s.engine.writableSmall(false)
+	if fault.Is(err, fault.NoCopy) {
+		err = errMissingSmall()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &smallBatch{shared: shared}, nil
+}
+
+func errMissingSmall() error {
+	return fault.New(fault.Corruption, "What is stored of a small shard is missing.")
+}
+
+// end gives back what the batch holds.
+func (b *smallBatch) end(e *Engine) {
+	if b.shared != nil {
+		e.release(&b.shared.handle)
+		b.shared = nil
+	}
+	if b.whole != nil {
+		_ = b.whole.Close() // of memory only
+		b.whole = nil
+	}
+}
+
+// place decides where a batch goes that was begun while the store was small: among the small ones, or into an
+// instance of its own, which it opens. What aggregates and sequences add to it is not known yet. The
+// caller holds s.opening.
+func (b *Batch) place() error {
+	s := b.s
+	if !s.inst.Opened() {
+		small, err := b.staysSmall(s.small.Load())
+		if err != nil || small {
+			return err
+		}
+	}
+	db, err := s.openOwn()
+	if err != nil {
+		return err
+	}
+	b.small.end(s.engine)
+	b.small = nil
+	next := db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBytes))
+	err = errors.Join(next.Apply(b.b, nil), b.b.Close())
+	b.b = next
+	return err
+}
+
+// staysSmall reports whether the store is small with one more batch, if need be after those before are
+// put together. A store that is written at its limit is not put together for each batch.
+func (b *Batch) staysSmall(v *small.View) (bool, error) {
+	large := v.Len()+b.b.Len() > small.MaxBytes
+	if v == nil || !large && !b.small.join && v.Batches() < small.MaxBatches {
+		return !large, nil
+	}
+	empty, err := b.s.engine.emptyDB()
+	if err != nil {
+		return false, err
+	}
+	whole, joined, err := v.Joined(empty)
+	if err != nil {
+		return false, err
+	}
+	limit := small.MaxBytes
+	if large {
+		limit /= 2
+	}
+	if joined.Len()+b.b.Len() > limit {
+		return false, whole.Close()
+	}
+	b.small.was, b.small.whole, b.small.base = v, whole, joined
+	return true, nil
+}
+
+// applySmall adds a batch with that number to what the store has among the small ones, and returns
+// what is on its way to the disk. The caller holds s.opening.
+func (s *Store) applySmall(b *pebble.Batch, to *smallBatch, number uint64) (way *pebble.Batch, err error) {
+	empty, err := s.engine.emptyDB()
+	if err != nil {
+		return nil, err
+	}
+	way = to.shared.inst.DB().NewBatch()
+	base := s.small.Load()
+	if to.whole != nil {
+		base = to.base
+		err = small.Join(way, s.id.UUID, to.was, to.whole)
+	}
+	v, e := base.With(empty, b, number)
+	if err = errors.Join(err, e); err == nil {
+		err = small.Put(way, s.id.UUID, number, b)
+	}
+	if err == nil {
+		err = to.shared.inst.DB().ApplyNoSyncWait(way, pebble.Sync)
+	}
+	if err = errors.Join(err, to.shared.Err()); err != nil {
+		return nil, fmt.Errorf("apply batch: %w", err)
+	}
+	s.hold(v)
+	return way, nil
+}
+
+// joinSmall has the batches of a small store put together: what was written again or deleted goes. Any
+// other store is compacted by its files.
+func (b *Batch) joinSmall() {
+	if b.small != nil {
+		b.small.join = true
+	}
+}
+
+// giveOwnFiles gives a small store that is not open an instance of its own, so that what is set aside is all
+// in its directory. One that cannot be read is set aside as it is.
+func (e *Engine) giveOwnFiles(name string) {
+	id, files, err := e.readIdentity(name)
+	if err != nil || !id.Small || slices.ContainsFunc(files, isManifestMarker) {
+		return
+	}
+	m, err := e.openStore(name)
+	if err == nil {
+		s := m.(*Store)
+		_, err = s.writable(true)
+		err = errors.Join(err, s.close(false))
+		e.mu.Lock()
+		if s.counted {
+			e.mu.open--
+		}
+		e.mu.Unlock()
+	}
+	if err != nil {
+		e.log.Warn("what a small shard has stays among the small ones", zap.String("store", name), zap.Error(err))
+	}
+}
