@@ -23,7 +23,7 @@ import (
 func benchStore(b *testing.B) *Store {
 	b.Helper()
 	e, _ := startEngine(b, Options{Dir: b.TempDir(), FS: vfs.Default})
-	must(b, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(b, e.Create(testStore, CreateOptions{}))
 	return acquire(b, e, testStore)
 }
 
@@ -148,7 +148,7 @@ func BenchmarkCommit(b *testing.B) {
 			var pipes []*pipeline
 			for i := range c.stores {
 				name := fmt.Sprintf("shards/%d/db.1", i)
-				must(b, e.Create(name, CreateOptions{CopyID: 1}))
+				must(b, e.Create(name, CreateOptions{}))
 				pipes = append(pipes, startPipeline(acquire(b, e, name)))
 			}
 			body := benchBody()
@@ -430,7 +430,7 @@ func BenchmarkCreate(b *testing.B) {
 	for b.Loop() {
 		n++
 		for shard := range 2 {
-			must(b, e.Create(fmt.Sprintf("shards/%d/db%d.1", shard, n), CreateOptions{CopyID: 1}))
+			must(b, e.Create(fmt.Sprintf("shards/%d/db%d.1", shard, n), CreateOptions{}))
 		}
 		s, err := e.Acquire(fmt.Sprintf("shards/0/db%d.1", n))
 		must(b, err)

@@ -205,7 +205,7 @@ func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
 	fs := storagetest.NewCrashFS()
 	e, stop := startEngine(t, Options{FS: fs})
 	defer stop()
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Partitioned: seed%2 == 0}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: seed / 2 % 2, Partitioned: seed%2 == 0}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)

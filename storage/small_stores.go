@@ -149,8 +149,8 @@ func (e *Engine) removeSmall(stores ...[16]byte) error {
 // maxRemoved is how many stores go by one batch.
 const maxRemoved = 256
 
-// GivenUp returns what opening the instance of the small stores gave up of its log, like Store.GivenUp.
-func (e *Engine) GivenUp() (*instance.GivenUp, error) {
+// SmallStoresGivenUp is Store.GivenUp of the instance that has the small stores.
+func (e *Engine) SmallStoresGivenUp() (*instance.GivenUp, error) {
 	s, err := e.acquireSmall(false)
 	if fault.Is(err, fault.NoCopy) {
 		return nil, nil

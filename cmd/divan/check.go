@@ -170,10 +170,10 @@ func checkStore(ctx context.Context, engine *storage.Engine, name string, report
 	return store.Check(ctx, report)
 }
 
-// checkSmall opens what the small shards share.
+// checkSmall tells what is wrong with the instance that small shards share.
 func (x *examination) checkSmall(engine *storage.Engine) {
 	const name = "small"
-	given, err := engine.GivenUp()
+	given, err := engine.SmallStoresGivenUp()
 	if err != nil {
 		x.report(name, err.Error())
 	}

@@ -52,6 +52,17 @@ func SetCopy(fs vfs.FS, dir, store string, copyID uint64) error {
 // AllowBlocks notes in the directory of a store that its histories may lie in blocks;
 // durable on return. The store says which copy it is.
 func AllowBlocks(fs vfs.FS, dir, store string) error {
+	return rename(fs, dir, store, func(id *Identity) { id.Blocks = true })
+}
+
+// LeaveSmall notes in the directory of a store that all that it has is in files of its own;
+// durable on return.
+func LeaveSmall(fs vfs.FS, dir, store string) error {
+	return rename(fs, dir, store, func(id *Identity) { id.Small = false })
+}
+
+// rename changes what the name of the file says, durably. The store says which copy it is.
+func rename(fs vfs.FS, dir, store string, change func(id *Identity)) error {
 	id, _, err := Read(fs, dir)
 	if err == nil {
 		err = id.Check(store)
@@ -63,26 +74,7 @@ func AllowBlocks(fs vfs.FS, dir, store string) error {
 		return err
 	}
 	old := id.FileName()
-	if id.Blocks = true; old != id.FileName() {
-		if err := fs.Rename(fs.PathJoin(dir, old), fs.PathJoin(dir, id.FileName())); err != nil {
-			return err
-		}
-	}
-	return instance.SyncDir(fs, dir) // also of a name that an earlier call could not sync
-}
-
-// LeaveSmall notes in the directory of a store that all that it has is in files of its own; durable on
-// return.
-func LeaveSmall(fs vfs.FS, dir, store string) error {
-	id, _, err := Read(fs, dir)
-	if err == nil {
-		err = id.Check(store)
-	}
-	if err != nil {
-		return err
-	}
-	old := id.FileName()
-	if id.Small = false; old != id.FileName() {
+	if change(&id); old != id.FileName() {
 		if err := fs.Rename(fs.PathJoin(dir, old), fs.PathJoin(dir, id.FileName())); err != nil {
 			return err
 		}
