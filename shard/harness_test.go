@@ -29,7 +29,13 @@ type node struct {
 // open starts a node; the file system may hold one from before.
 func open(tb testing.TB, fs vfs.FS, o Options) *node {
 	tb.Helper()
-	e, err := storage.NewEngine(storage.Options{Dir: "/data", FS: fs, CacheBytes: 8 << 20})
+	return openStores(tb, fs, true, o)
+}
+
+// openStores is open with stores that may be small, or without.
+func openStores(tb testing.TB, fs vfs.FS, small bool, o Options) *node {
+	tb.Helper()
+	e, err := storage.NewEngine(storage.Options{Dir: "/data", FS: fs, CacheBytes: 8 << 20, SmallStores: small})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -159,13 +159,15 @@ func TestEditWritesTip(t *testing.T) {
 
 // TestMarkerOfBlocks: the marker of a store tells of blocks before there are any, and
 // stores without a long history keep theirs, as does one that does not say which copy it is.
+// That of a small store allows both.
 func TestMarkerOfBlocks(t *testing.T) {
 	for _, c := range []struct {
 		copyID uint64
 		revs   int
+		small  bool
 		want   string
-	}{{7, 46, "STORE-3-"}, {7, 47, "STORE-4-"}, {0, 64, "STORE-2-"}} {
-		n := open(t, newFS(), Options{})
+	}{{7, 46, false, "STORE-3-"}, {7, 47, false, "STORE-4-"}, {0, 64, false, "STORE-2-"}, {7, 47, true, "STORE-5-"}, {0, 64, true, "STORE-2-"}} {
+		n := openStores(t, newFS(), c.small, Options{})
 		n.create(CreateOptions{ID: c.copyID})
 		var parent doc.Rev
 		for i := range c.revs {
@@ -187,7 +189,7 @@ func TestMarkerOfBlocks(t *testing.T) {
 		n.check()
 		fs := n.fs
 		n.stop()
-		n = open(t, fs, Options{})
+		n = openStores(t, fs, c.small, Options{})
 		if d, err := n.get(OpenRequest{ID: "a", Revs: true}); err != nil || len(d.Revisions.IDs) != c.revs {
 			t.Errorf("after a restart: %v, %v", d, err)
 		}

@@ -52,7 +52,7 @@ func (s *Store) newBatch(reserve bool) *Batch {
 		db, b.err = s.writable(reserve)
 	} else if b.err = s.mayWrite(reserve); b.err == nil {
 		if db, b.err = s.engine.emptyDB(); b.err == nil {
-			b.small, b.err = s.newSmallBatch()
+			b.small, b.err = s.newSmallBatch(reserve)
 		}
 	}
 	if b.err != nil {

@@ -11,6 +11,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/garbage"
 	"divan/storage/keyspace"
+	"divan/storage/small"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -65,7 +66,11 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		}
 	}
 	if s.isSmall() {
-		return o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil })
+		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.isSmall() {
+			return err
+		}
+		lo, hi := small.Bounds(s.id.UUID)
+		return s.engine.compactSmall(ctx, lo, hi)
 	}
 	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)

@@ -70,11 +70,16 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	id := identity.New(name, o.CopyID, o.Partitioned)
 	if id.Small = e.o.SmallStores && id.Copy != 0; id.Small {
 		id.Blocks = true
-		if err := e.addSmall(id.UUID); err != nil {
+		shared, err := e.addSmall(id.UUID)
+		if err != nil {
 			return instance.DiskError("create store "+name, err)
 		}
+		defer e.release(&shared.handle)
 	}
 	if err := id.Make(e.o.FS, path); err != nil {
+		if _, e2 := e.o.FS.Stat(path); id.Small && errors.Is(e2, os.ErrNotExist) {
+			err = errors.Join(err, e.removeSmall(id.UUID))
+		}
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does

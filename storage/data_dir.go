@@ -104,19 +104,9 @@ func (e *Engine) DiskUsage(name string) (int64, error) {
 		if err != nil {
 			continue // it was dropped meanwhile
 		}
-		total += e.sumFiles(dir, files)
+		total += e.dirs.Size(dir, files)
 	}
 	return total, err
-}
-
-// sumFiles returns the bytes of files in a directory.
-func (e *Engine) sumFiles(dir string, files []string) (total int64) {
-	for _, f := range files {
-		if info, err := e.o.FS.Stat(e.path(dir, f)); err == nil {
-			total += info.Size()
-		}
-	}
-	return total
 }
 
 // FileSize returns the bytes that a store has on disk, open or not. The error
@@ -134,14 +124,10 @@ func (e *Engine) FileSize(name string) (int64, error) {
 		return en.store.base().FileSize()
 	}
 	e.mu.Unlock()
-	var id identity.Identity
-	files, err := e.o.FS.List(e.path(name))
-	if err == nil {
-		id, err = identity.Find(files)
-	}
+	id, files, err := identity.Read(e.o.FS, e.path(name))
 	if err != nil {
 		return 0, noStore()
 	}
 	bytes, err := e.smallSize(&id)
-	return e.sumFiles(name, files) + bytes, err
+	return e.dirs.Size(name, files) + bytes, err
 }

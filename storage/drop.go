@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -125,25 +126,39 @@ func (e *Engine) wakeSweep() {
 // sweepStaged removes dropped stores from the disk.
 func (e *Engine) sweepStaged() {
 	names, err := e.o.FS.List(e.path(stagingDir))
-	errs := []error{err}
-	var small []string // directories, which name what is among the small ones
+	for some := range slices.Chunk(names, maxRemoved) {
+		err = errors.Join(err, e.removeStaged(some))
+	}
+	e.unswept.Store(err != nil)
+	if err != nil {
+		e.log.Warn("removing dropped stores failed", zap.Error(err))
+	}
+}
+
+// maxRemoved is how many stores go together.
+const maxRemoved = 256
+
+// removeStaged removes directories of dropped stores. That of one that may be small names what it has among the
+// small ones, and goes after that.
+func (e *Engine) removeStaged(names []string) (err error) {
+	var dirs []string
 	var uuids [][16]byte
 	for _, name := range names {
 		dir := e.path(stagingDir, name)
-		if id, _, err := identity.Read(e.o.FS, dir); err == nil && id.Small {
-			small, uuids = append(small, dir), append(uuids, id.UUID)
+		if id, _, e2 := identity.Read(e.o.FS, dir); e2 == nil && id.Small {
+			dirs, uuids = append(dirs, dir), append(uuids, id.UUID)
 			continue
 		}
-		errs = append(errs, e.o.FS.RemoveAll(dir))
+		err = errors.Join(err, e.o.FS.RemoveAll(dir))
 	}
-	err = e.removeSmall(uuids...)
-	for _, dir := range small {
-		if err == nil {
-			err = e.o.FS.RemoveAll(dir)
-		}
+	if len(uuids) == 0 {
+		return err
 	}
-	e.unswept.Store(err != nil)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		e.log.Warn("removing dropped stores failed", zap.Error(err))
+	if e2 := e.removeSmall(uuids...); e2 != nil {
+		return errors.Join(err, e2)
 	}
+	for _, dir := range dirs {
+		err = errors.Join(err, e.o.FS.RemoveAll(dir))
+	}
+	return err
 }

@@ -43,12 +43,13 @@ type Engine struct {
 	lock    io.Closer
 	dirs    paths.Tree
 	sweep   chan struct{} // something lies in the staging folder
-	unswept atomic.Bool   // and stays there: what it has among the small ones could not be removed
+	unswept atomic.Bool   // and stays there: it could not be removed
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
 	waiting atomic.Int64  // requests that wait for these batches
 	commits atomic.Uint64 // batches whose way has ended
 
+	small    smallUpkeep
 	versions atomic.Uint64 // given to contents of indexes
 
 	empty instance.Empty // what a store without a write reads from
@@ -58,9 +59,13 @@ type Engine struct {
 		closed  bool
 		entries map[string]*entry
 		unused  list.List // entries without pins, the longest unused in front
-		open    int       // entries that hold a Pebble instance, or the view of a small store
-		shrunk  time.Time // when memtables were too large the last time
-		retry   map[string]time.Time
+		open    int       // entries that hold a Pebble instance
+		// the same of small stores, and what they weigh
+		unusedSmall list.List
+		openSmall   int
+		small       int64
+		shrunk      time.Time // when memtables were too large the last time
+		retry       map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
 		unsynced map[string]struct{}
 		orphans  map[string]struct{} // to be set aside, not removed
@@ -77,7 +82,7 @@ type Engine struct {
 func NewEngine(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	tree := paths.Tree{Dirs: paths.Dirs{FS: o.FS}, Root: o.Dir}
-	if err := tree.Readable(OrphanedDir, shardsDir, indexesDir); err != nil {
+	if err := tree.Readable(OrphanedDir, shardsDir, indexesDir, SmallDir); err != nil {
 		return nil, err
 	}
 	lock, err := o.lock()
@@ -173,6 +178,8 @@ func (e *Engine) probe() error {
 // Run closes idle stores, removes what was dropped, looks for room and grants
 // compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
+	rewrite := func(s *smallStores) error { return e.rewriteSmall(ctx, s) }
+	e.small.rewrite.Store(&rewrite)
 	var granting sync.WaitGroup
 	defer granting.Wait()
 	granting.Go(func() { e.shared.Scheduler.Run(ctx) })
@@ -188,8 +195,11 @@ func (e *Engine) Run(ctx context.Context) error {
 			if e.unswept.Load() {
 				e.sweepStaged()
 			}
+			e.reclaimSmall(ctx)
 		case <-space.C:
-			e.space.Watch()
+			if e.space.Watch(); e.space.Full() {
+				e.reclaimSmall(ctx)
+			}
 		case <-e.sweep:
 			e.sweepStaged()
 		}
@@ -250,7 +260,7 @@ func errClosed() error { return fault.New(fault.Closed, "The node is shutting do
 func (e *Engine) OpenStores() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.mu.open
+	return e.mu.open + e.mu.openSmall
 }
 
 // Stats are figures about an engine, for metrics.
@@ -274,7 +284,7 @@ func (e *Engine) Stats() Stats {
 	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.OpenStores = e.mu.open
+	s.OpenStores = e.mu.open + e.mu.openSmall
 	for _, en := range e.mu.entries {
 		if en.pins > 0 {
 			s.PinnedStores++

@@ -95,7 +95,7 @@ func (e *Engine) openIndex(name string, copyUUID [16]byte) (member, error) {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return nil, instance.DiskError("list index", err)
-	case slices.Contains(files, identity) && slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, instance.ManifestMarker) }):
+	case slices.Contains(files, identity) && instance.IsMade(files):
 		x, err := e.openInstance(name)
 		if !fault.Is(err, fault.Corruption) && !errors.Is(err, os.ErrNotExist) {
 			return x, err
@@ -164,7 +164,7 @@ func (e *Engine) openInstance(name string) (member, error) {
 	}
 	x.opening = e.versions.Add(1)
 	x.version.Store(x.opening)
-	e.countOpen(&x.handle)
+	e.countOpen(&x.handle, 0)
 	return x, nil
 }
 

@@ -30,7 +30,7 @@ func (s *Store) openPebble() error {
 	if s.mayBeSmall.Load() && !s.inst.ReadOnly() {
 		s.leaveSmall()
 	}
-	s.engine.countOpen(&s.handle)
+	s.engine.countOpen(&s.handle, 0)
 	return nil
 }
 

@@ -92,17 +92,11 @@ func TestDamagedSmallStore(t *testing.T) {
 	must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
 	s := take(t, e, storeName(0))
 	uuid := s.UUID()
-	putDocs(t, s, newEdits(), docsOf{100, 10, numbered})
+	putDocs(t, s, newEdits(), docsOf{30, 10, numbered})
 	e.Release(s)
-	must(t, e.withSmall(func(db *pebble.DB) error { return db.Flush() }))
+	flushSmall(t, e)
 	stop()
-	files, err := fs.List("data/" + smallDir)
-	must(t, err)
-	for _, f := range files {
-		if strings.HasSuffix(f, ".sst") {
-			damage(t, fs, "data/"+smallDir+"/"+f)
-		}
-	}
+	damageTables(t, fs)
 	e, _ = startEngine(t, Options{FS: fs})
 	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
 	neighbour := acquire(t, e, storeName(1))
@@ -164,9 +158,7 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 		e.Release(other)
 		b := one.NewReserveBatch()
 		b.PutLocal("_local/y", []byte("{}"))
-		if _, err := b.Apply(); !fault.Is(err, fault.InsufficientStorage) {
-			t.Errorf("a batch that may take the last room: %v", err)
-		}
+		commit(t, b) // it may take the last room
 		if err := e.Create(storeName(7), CreateOptions{CopyID: 1}); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("a new store: %v", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
@@ -17,9 +16,9 @@ import (
 	"divan/storage/small"
 )
 
-// smallDir is the directory of the instance that has the small stores, and its name among the members
+// SmallDir is the directory of the instance that has the small stores, and its name among the members
 // of the engine.
-const smallDir = "small"
+const SmallDir = "small-shards"
 
 // smallStores is that instance. Like a store it is opened on demand, closed when it has failed, and
 // opened again later, for reading while the disk is full. It is pinned by what is on its way
@@ -42,7 +41,7 @@ func (e *Engine) withSmall(fn func(db *pebble.DB) error) error {
 
 // acquireSmall pins the instance of the small stores, and with mayMake makes it where there is none.
 func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
-	m, err := e.acquire(smallDir, func(string) (member, error) { return e.openSmallStores(mayMake) })
+	m, err := e.acquire(SmallDir, func(string) (member, error) { return e.openSmallStores(mayMake) })
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +53,22 @@ func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
 	return s, nil
 }
 
-// writableSmall pins it to be written to. The error is fault.InsufficientStorage while it was opened for
-// reading, as the disk was full. It waits while the disk does not keep up.
+// writableSmall pins it to be written to. The error is fault.InsufficientStorage while the disk is full. It
+// waits while the disk does not keep up.
 func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 	s, err := e.acquireSmall(mayMake)
 	if err != nil {
 		return nil, err
 	}
-	if s.inst.ReadOnly() {
-		err = diskspace.ErrDiskFull()
-	} else {
+	if err = e.space.Err(); err == nil && s.inst.ReadOnly() {
+		err = s.inst.Fail(errOpenedForReading)
+	}
+	if err == nil {
 		err = s.inst.Admit(nil)
+		if pebble.IsCorruptionError(err) { // compactions fail, and would for good
+			e.small.damaged.Store(true)
+			err = s.inst.Fail(err)
+		}
 	}
 	if err != nil {
 		e.release(&s.handle)
@@ -73,13 +77,26 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 	return s, nil
 }
 
-// writeSmall adds what fn puts into a batch, durably.
-func (e *Engine) writeSmall(mayMake bool, fn func(r pebble.Reader, b *pebble.Batch) error) error {
-	s, err := e.writableSmall(mayMake)
-	if err != nil {
-		return err
+// reserveSmall is writableSmall for what gives room back in the end: it takes the room that is kept, and
+// does not wait for compactions.
+func (e *Engine) reserveSmall() (*smallStores, error) {
+	for again := false; ; again = true {
+		s, err := e.acquireSmall(false)
+		if err != nil || !s.inst.ReadOnly() {
+			return s, err
+		}
+		e.mu.Lock()
+		e.mu.unsynced[SmallDir] = struct{}{} // it is not opened for reading
+		e.mu.Unlock()
+		err = s.inst.Fail(errOpenedForReading)
+		if e.release(&s.handle); again {
+			return nil, err
+		}
 	}
-	defer e.release(&s.handle)
+}
+
+// write adds what fn puts into a batch, durably.
+func (s *smallStores) write(fn func(r pebble.Reader, b *pebble.Batch) error) error {
 	b := s.inst.DB().NewBatch()
 	if err := fn(s.inst.DB(), b); err != nil || b.Empty() {
 		return errors.Join(err, b.Close())
@@ -88,15 +105,14 @@ func (e *Engine) writeSmall(mayMake bool, fn func(r pebble.Reader, b *pebble.Bat
 }
 
 func (e *Engine) openSmallStores(mayMake bool) (member, error) {
-	s := &smallStores{e.newHandle(smallDir)}
+	s := &smallStores{e.newHandle(SmallDir)}
 	files, err := e.o.FS.List(s.inst.Dir)
-	made := slices.ContainsFunc(files, isManifestMarker)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		err = instance.DiskError("list small stores", err)
-	case made:
+	case instance.IsMade(files):
 		err = nil
-	case slices.ContainsFunc(files, holdsDocuments):
+	case slices.ContainsFunc(files, instance.HoldsKeys):
 		err = fault.New(fault.Corruption, "The files of small shards are damaged: the marker of the manifest is missing.")
 	case !mayMake:
 		err = noStore()
@@ -114,40 +130,50 @@ func (e *Engine) openSmallStores(mayMake bool) (member, error) {
 	if err == nil {
 		err = s.inst.Open(small.Kind(), func(*pebble.DB) error { return nil })
 	}
+	if rewrite := e.small.rewrite.Load(); err == nil && rewrite != nil && e.small.damaged.Load() && !s.inst.ReadOnly() {
+		err = (*rewrite)(s)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.inst.Close())
 	}
-	e.countOpen(&s.handle)
+	e.countOpen(&s.handle, 0)
 	return s, nil
 }
 
-func isManifestMarker(file string) bool { return strings.HasPrefix(file, instance.ManifestMarker) }
-
-// addSmall has a store that is going to be made be among the small ones, durably.
-func (e *Engine) addSmall(uuid [16]byte) error {
-	return e.writeSmall(true, func(_ pebble.Reader, b *pebble.Batch) error { return small.Add(b, uuid) })
+// addSmall has a store that is going to be made be among the small ones, durably. The instance is released when
+// its directory is made: until then a rewrite would not keep it.
+func (e *Engine) addSmall(uuid [16]byte) (*smallStores, error) {
+	s, err := e.writableSmall(true)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.write(func(_ pebble.Reader, b *pebble.Batch) error { return small.Add(b, uuid) }); err != nil {
+		e.release(&s.handle)
+		return nil, err
+	}
+	return s, nil
 }
 
 // removeSmall removes stores from among the small ones, durably.
 func (e *Engine) removeSmall(stores ...[16]byte) error {
-	for some := range slices.Chunk(stores, maxRemoved) {
-		err := e.writeSmall(false, func(r pebble.Reader, b *pebble.Batch) error {
-			for _, uuid := range some {
-				if err := small.Remove(r, b, uuid); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil && !fault.Is(err, fault.NoCopy) {
-			return err
-		}
+	s, err := e.reserveSmall()
+	if fault.Is(err, fault.NoCopy) {
+		return nil
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	defer e.release(&s.handle)
+	e.small.removed.Store(true)
+	return s.write(func(r pebble.Reader, b *pebble.Batch) error {
+		for _, uuid := range stores {
+			if err := small.Remove(r, b, uuid); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
-
-// maxRemoved is how many stores go by one batch.
-const maxRemoved = 256
 
 // SmallStoresGivenUp is Store.GivenUp of the instance that has the small stores.
 func (e *Engine) SmallStoresGivenUp() (*instance.GivenUp, error) {
@@ -212,10 +238,14 @@ func (s *Store) reader() pebble.Reader {
 	return s.inst.DB()
 }
 
-// hold has the store be read from a view, and stay open like one with an instance of its own.
+// maxSmallOpen is what small stores weigh at most that stay open while nobody uses them, in bytes.
+const maxSmallOpen = 64 << 20
+
+// hold has the store be read from a view, and stay open by its weight.
 func (s *Store) hold(v *small.View) {
-	if s.small.Swap(v) == nil {
-		s.engine.countOpen(&s.handle)
+	was := s.small.Swap(v)
+	if w := v.Weight(); was == nil || w != was.Weight() {
+		s.engine.countOpen(&s.handle, w)
 	}
 }
 
@@ -251,10 +281,19 @@ func (s *Store) bringSmall(db *pebble.DB, v *small.View) (pebble.Reader, error) 
 // is opened again.
 func (s *Store) leaveSmall() {
 	s.small.Store(nil)
-	err := identity.LeaveSmall(s.engine.o.FS, s.inst.Dir, s.name)
+	var err error
+	written := s.states.Load().prev.batch > 0 // so that what it has is found in its own instance when it is opened again
+	if written {
+		err = s.engine.removeSmall(s.id.UUID)
+	}
+	if err == nil {
+		err = identity.LeaveSmall(s.engine.o.FS, s.inst.Dir, s.name)
+	}
 	if err == nil {
 		s.mayBeSmall.Store(false)
-		err = s.engine.removeSmall(s.id.UUID)
+		if !written {
+			err = s.engine.removeSmall(s.id.UUID)
+		}
 	}
 	if err != nil {
 		s.log.Warn("a shard with files of its own is among the small ones still", zap.Error(err))
@@ -270,8 +309,15 @@ type smallBatch struct {
 	base   *small.View // of whole
 }
 
-func (s *Store) newSmallBatch() (*smallBatch, error) {
-	shared, err := s.engine.writableSmall(false)
+// newSmallBatch begins one. With reserve it takes the room that is kept on the disk.
+func (s *Store) newSmallBatch(reserve bool) (*smallBatch, error) {
+	var shared *smallStores
+	var err error
+	if reserve {
+		shared, err = s.engine.reserveSmall()
+	} else {
+		shared, err = s.engine.writableSmall(false)
+	}
 	if fault.Is(err, fault.NoCopy) {
 		err = errMissingSmall()
 	}
@@ -323,7 +369,7 @@ func (b *Batch) place() error {
 // staysSmall reports whether the store is small with one more batch, if need be after those before are
 // put together. A store that is written at its limit is not put together for each batch.
 func (b *Batch) staysSmall(v *small.View) (bool, error) {
-	large := v.Len()+b.b.Len() > small.MaxBytes
+	large := v.Len()+b.Size() > small.MaxBytes
 	if v == nil || !large && !b.small.join && v.Batches() < small.MaxBatches {
 		return !large, nil
 	}
@@ -337,9 +383,9 @@ func (b *Batch) staysSmall(v *small.View) (bool, error) {
 	}
 	limit := small.MaxBytes
 	if large {
-		limit /= 2
+		limit = limit * 3 / 4
 	}
-	if joined.Len()+b.b.Len() > limit {
+	if joined.Len()+b.Size() > limit {
 		return false, whole.Close()
 	}
 	b.small.was, b.small.whole, b.small.base = v, whole, joined
@@ -384,8 +430,8 @@ func (b *Batch) joinSmall() {
 // giveOwnFiles gives a small store that is not open an instance of its own, so that what is set aside is all
 // in its directory. One that cannot be read is set aside as it is.
 func (e *Engine) giveOwnFiles(name string) {
-	id, files, err := e.readIdentity(name)
-	if err != nil || !id.Small || slices.ContainsFunc(files, isManifestMarker) {
+	id, _, err := e.readIdentity(name)
+	if err != nil || !id.Small {
 		return
 	}
 	m, err := e.openStore(name)
@@ -394,9 +440,7 @@ func (e *Engine) giveOwnFiles(name string) {
 		_, err = s.writable(true)
 		err = errors.Join(err, s.close(false))
 		e.mu.Lock()
-		if s.counted {
-			e.mu.open--
-		}
+		e.uncountLocked(&s.handle)
 		e.mu.Unlock()
 	}
 	if err != nil {

@@ -208,7 +208,7 @@ func TestSmallStoreIsSetAside(t *testing.T) {
 	e.Release(s)
 	must(t, e.Orphan(testStore))
 	stop()
-	must(t, fs.RemoveAll("data/"+smallDir))
+	must(t, fs.RemoveAll("data/"+SmallDir))
 	must(t, fs.MkdirAll("data/shards/00000000-7fffffff", 0o755))
 	must(t, fs.Rename("data/"+OrphanedDir+strings.TrimPrefix(testStore, shardsDir), "data/"+testStore)) // as an operator does
 	e, _ = startEngine(t, Options{FS: fs})
@@ -232,7 +232,7 @@ func TestMissingSmallStores(t *testing.T) {
 	writeOne(t, s)
 	e.Release(s)
 	stop()
-	must(t, fs.RemoveAll("data/"+smallDir))
+	must(t, fs.RemoveAll("data/"+SmallDir))
 	for _, readOnly := range []bool{true, false} {
 		e, stop = startEngine(t, Options{FS: fs, ReadOnly: readOnly})
 		for _, name := range []string{testStore, storeName(1)} {
@@ -344,7 +344,7 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var on atomic.Bool
 				e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, cause, func(op errorfs.Op) bool {
-					return strings.Contains(op.Path, "data/"+smallDir) && strings.HasSuffix(op.Path, ".log") &&
+					return strings.Contains(op.Path, "data/"+SmallDir) && strings.HasSuffix(op.Path, ".log") &&
 						(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo)
 				})})
 				defer stop()

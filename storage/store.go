@@ -3,7 +3,6 @@ package storage
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -102,10 +101,10 @@ func (e *Engine) openStore(name string) (member, error) {
 // attach opens the store's instance, or takes the empty one when the store
 // never had its own.
 func (s *Store) attach(files []string) error {
-	if slices.ContainsFunc(files, isManifestMarker) {
+	if instance.IsMade(files) {
 		return s.openPebble()
 	}
-	if slices.ContainsFunc(files, holdsDocuments) { // made after the marker, which was durable by then
+	if slices.ContainsFunc(files, instance.HoldsKeys) { // made after the marker, which was durable by then
 		return fault.New(fault.Corruption, "The shard's files are damaged: the marker of the manifest is missing.")
 	}
 	empty, err := s.engine.emptyDB()
@@ -130,9 +129,6 @@ func (s *Store) attach(files []string) error {
 func (e *Engine) emptyDB() (*pebble.DB, error) {
 	return e.empty.DB(&e.shared, format.SumsMerger())
 }
-
-// holdsDocuments reports whether a file of a store is a log or a table.
-func holdsDocuments(file string) bool { return instance.IsLog(file) || strings.HasSuffix(file, ".sst") }
 
 // mayWrite returns why the store takes no batch. The error is fault.InsufficientStorage when
 // the disk is full. A store that was opened for reading then ends with the first write that

@@ -16,7 +16,8 @@ import (
 type handle struct {
 	engine  *Engine
 	entry   *entry // guarded by engine.mu
-	counted bool   // in engine.mu.open; guarded by engine.mu
+	counted bool   // in engine.mu.open, or the weight in engine.mu.small; guarded by engine.mu
+	weight  int64  // about the bytes in memory of one that is small, 0: it has an instance; guarded by engine.mu
 	name    string
 	inst    *instance.Instance
 	log     *zap.Logger
@@ -70,7 +71,8 @@ type entry struct {
 	pins    int
 	dropped bool // remove the directory when closed
 	unused  *list.Element
-	since   time.Time // of becoming unused
+	in      *list.List // that has unused
+	since   time.Time  // of becoming unused
 }
 
 // Acquire opens the store when it is not open, and pins it: it stays open until
@@ -142,7 +144,7 @@ func (e *Engine) removeLocked(en *entry) {
 
 func (e *Engine) pinLocked(en *entry) {
 	if en.unused != nil {
-		e.mu.unused.Remove(en.unused)
+		en.in.Remove(en.unused)
 		en.unused = nil
 	}
 	en.pins++
@@ -170,7 +172,8 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	}
 	e.mu.Lock()
 	if err != nil {
-		if wait <= 0 && !errors.Is(err, ErrLost) && !errors.Is(err, errNotMade) && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
+		damaged := en.name == SmallDir && fault.Is(err, fault.Corruption) && !e.o.ReadOnly // each small store asks again
+		if damaged || wait <= 0 && !errors.Is(err, ErrLost) && !errors.Is(err, errNotMade) && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
 			e.mu.retry[en.name] = time.Now().Add(retryAfter)
 		}
 		e.removeLocked(en)
@@ -204,12 +207,22 @@ func (e *Engine) release(s *handle) {
 		return
 	}
 	en.since = time.Now()
-	en.unused = e.mu.unused.PushBack(en)
-	excess := e.mu.open > e.o.MaxOpen || e.overMemoryLocked()
+	en.in = &e.mu.unused
+	if s.weight > 0 {
+		en.in = &e.mu.unusedSmall
+	}
+	en.unused = en.in.PushBack(en)
+	excess := e.tooManyLocked() || e.overMemoryLocked()
 	e.mu.Unlock()
 	if excess {
 		e.shrink()
 	}
+}
+
+// tooManyLocked reports whether more stay open than may: those with an instance are counted, as each has
+// files and memtables, and small ones are weighed.
+func (e *Engine) tooManyLocked() bool {
+	return e.mu.open > e.o.MaxOpen || e.mu.small > maxSmallOpen
 }
 
 // memoryPause is how long the memtables of all stores may be too large until unused
@@ -234,8 +247,8 @@ func (e *Engine) pin(s *handle) {
 	s.entry.pins++
 }
 
-// shrink closes the longest unused stores while too many are open, and those with large
-// memtables while all have too much.
+// shrink closes the longest unused stores while too many are open, those with large
+// memtables while all have too much, and small ones while all weigh too much.
 func (e *Engine) shrink() {
 	e.mu.Lock()
 	excess, surplus := e.mu.open-e.o.MaxOpen, e.shared.Memory.Surplus()
@@ -246,12 +259,17 @@ func (e *Engine) shrink() {
 		inst := en.store.base().inst
 		gives := inst.MemtableSurplus()
 		// Closing waits for a running compaction; another store will do.
-		if inst.Busy() || (excess <= 0 && gives == 0) || en.name == smallDir {
+		if inst.Busy() || (excess <= 0 && gives == 0) || en.name == SmallDir {
 			continue
 		}
 		victims = append(victims, e.takeLocked(en))
 		excess--
 		surplus -= gives
+	}
+	for over := e.mu.small - maxSmallOpen; over > 0 && e.mu.unusedSmall.Len() > 0; {
+		en := e.takeLocked(e.mu.unusedSmall.Front().Value.(*entry))
+		victims = append(victims, en)
+		over -= en.store.base().weight
 	}
 	e.mu.Unlock()
 	_ = e.closeStores(victims) // logged there
@@ -266,20 +284,21 @@ func (e *Engine) takeUnused(idle time.Duration) []*entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []*entry
-	for el := e.mu.unused.Front(); el != nil; {
-		en := el.Value.(*entry)
-		el = el.Next()
-		if time.Since(en.since) < idle {
-			break
+	for _, l := range []*list.List{&e.mu.unused, &e.mu.unusedSmall} {
+		for el := l.Front(); el != nil; el = l.Front() {
+			en := el.Value.(*entry)
+			if time.Since(en.since) < idle {
+				break
+			}
+			out = append(out, e.takeLocked(en))
 		}
-		out = append(out, e.takeLocked(en))
 	}
 	return out
 }
 
 // takeLocked makes an unused entry busy.
 func (e *Engine) takeLocked(en *entry) *entry {
-	e.mu.unused.Remove(en.unused)
+	en.in.Remove(en.unused)
 	en.unused = nil
 	en.busy = make(chan struct{})
 	return en
@@ -319,10 +338,7 @@ func (e *Engine) closeStore(en *entry) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s.counted {
-		s.counted = false
-		e.mu.open--
-	}
+	e.uncountLocked(s)
 	if failed && !full && !en.dropped && (!index || !s.inst.Damaged()) {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
 		if s.inst.Unsynced() {
@@ -333,16 +349,32 @@ func (e *Engine) closeStore(en *entry) error {
 	return err
 }
 
-// countOpen notes that a store holds a Pebble instance, or the view of a small one, from now on.
-func (e *Engine) countOpen(s *handle) {
+// countOpen notes that a store holds a Pebble instance, or, with a weight, the view of a small one from now on.
+func (e *Engine) countOpen(s *handle, weight int64) {
 	e.mu.Lock()
-	if !s.counted {
+	e.uncountLocked(s)
+	s.counted, s.weight = true, weight
+	if weight == 0 {
 		e.mu.open++
+	} else {
+		e.mu.small += weight
+		e.mu.openSmall++
 	}
-	s.counted = true
-	excess := e.mu.open > e.o.MaxOpen
+	excess := e.tooManyLocked()
 	e.mu.Unlock()
 	if excess {
 		e.shrink()
 	}
+}
+
+func (e *Engine) uncountLocked(s *handle) {
+	switch {
+	case !s.counted:
+	case s.weight == 0:
+		e.mu.open--
+	default:
+		e.mu.small -= s.weight
+		e.mu.openSmall--
+	}
+	s.counted, s.weight = false, 0
 }

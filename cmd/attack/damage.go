@@ -152,7 +152,7 @@ func logDamaged(ctx context.Context, w *world) (string, error) {
 		return "", err
 	}
 	for i := range 50 {
-		if err := s.must(ctx, http.MethodPut, fmt.Sprintf("/hurt/d%d", i), map[string]string{"text": strings.Repeat("x", 100)}); err != nil {
+		if err := s.must(ctx, http.MethodPut, fmt.Sprintf("/hurt/d%d", i), map[string]string{"text": strings.Repeat("x", 1000)}); err != nil {
 			return "", err
 		}
 	}

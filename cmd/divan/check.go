@@ -172,7 +172,7 @@ func checkStore(ctx context.Context, engine *storage.Engine, name string, report
 
 // checkSmall tells what is wrong with the instance that small shards share.
 func (x *examination) checkSmall(engine *storage.Engine) {
-	const name = "small"
+	const name = storage.SmallDir
 	given, err := engine.SmallStoresGivenUp()
 	if err != nil {
 		x.report(name, err.Error())

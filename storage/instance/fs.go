@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +57,14 @@ func (i *Instance) newFS() *instanceFS { return &instanceFS{FS: i.shared.FS, i: 
 
 // IsLog reports whether a file is a log.
 func IsLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// HoldsKeys reports whether a file is a log or a table.
+func HoldsKeys(name string) bool { return IsLog(name) || strings.HasSuffix(name, ".sst") }
+
+// IsMade reports whether files are those of an instance that was opened.
+func IsMade(files []string) bool {
+	return slices.ContainsFunc(files, func(name string) bool { return strings.HasPrefix(name, ManifestMarker) })
+}
 
 // Unwrap implements vfs.FS.
 func (f *instanceFS) Unwrap() vfs.FS { return f.FS }

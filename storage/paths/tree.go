@@ -64,6 +64,9 @@ type Store struct {
 	Other  bool   // it says that it is another store, or that cannot be read
 
 	Partitioned bool // as it was made
+
+	UUID  [16]byte
+	Small bool // see identity.Identity
 }
 
 // Stores returns the stores below a directory that is none itself, but not those
@@ -78,10 +81,20 @@ func (t *Tree) Stores(dir, except string) (stores []Store, err error) {
 			return true, nil
 		}
 		other := err != nil || id.Check(name) != nil
-		stores = append(stores, Store{Name: name, CopyID: id.Copy, Other: other, Partitioned: id.Partitioned})
+		stores = append(stores, Store{Name: name, CopyID: id.Copy, Other: other, Partitioned: id.Partitioned, UUID: id.UUID, Small: id.Small})
 		return false, nil //nolint:nilerr // one that cannot be read is there as well
 	})
 	return stores, err
+}
+
+// Size returns the bytes of files in a directory. Those that have gone count nothing.
+func (t *Tree) Size(dir string, files []string) (bytes int64) {
+	for _, f := range files {
+		if info, err := t.FS.Stat(t.Path(dir, f)); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
 }
 
 // Orphans calls drop with the directories below dir that belong to no store below

@@ -20,10 +20,10 @@ import (
 
 const (
 	// MaxBytes is about what the batches of a small store have together at most. Each batch makes the
-	// view anew, so that this and maxBatches bound what a write costs.
-	MaxBytes = 32 << 10
+	// view anew, so that this and MaxBatches bound what a write costs.
+	MaxBytes = 16 << 10
 	// MaxBatches is how many batches a small store has until they are put together.
-	MaxBatches = 64
+	MaxBatches = 16
 )
 
 // Kind is that of the instance. Damage in it is that of the store that is read, not of all.
@@ -32,7 +32,7 @@ func Kind() instance.Kind {
 }
 
 // Keys are the UUID of a store and the number of a batch, from 1 on. The value at number 0 says that
-// the store is here, so that one whose batches are missing is not taken for an empty one, and
+// the store is here, so that one of which nothing is left is not taken for an empty one, and
 // is the number of the first batch that there is: those before are part of it.
 const keyLen = 16 + 8
 
@@ -69,7 +69,7 @@ func Join(b *pebble.Batch, store [16]byte, v *View, whole *pebble.Batch) error {
 func Remove(r pebble.Reader, b *pebble.Batch, store [16]byte) error {
 	err := each(r, store, func(key []byte, _ uint64, _ []byte) error { return b.Delete(key, nil) })
 	if fault.Is(err, fault.Corruption) {
-		lo, hi := bounds(store)
+		lo, hi := Bounds(store)
 		return b.DeleteRange(lo, hi, nil)
 	}
 	return err
@@ -150,15 +150,15 @@ func corrupt(err error) error {
 	return fault.Wrap(fault.Corruption, "What is stored of a small shard is damaged.", err)
 }
 
-// bounds returns from where to where the keys of a store are.
-func bounds(store [16]byte) (lo, hi []byte) {
+// Bounds returns from where to where the keys of a store are.
+func Bounds(store [16]byte) (lo, hi []byte) {
 	return keyOf(store, 0), append(keyOf(store, math.MaxUint64), 0)
 }
 
 // each calls fn with the keys of a store, in the order of their numbers. The error is fault.Corruption
 // where one is damaged.
 func each(r pebble.Reader, store [16]byte, fn func(key []byte, number uint64, value []byte) error) error {
-	lo, hi := bounds(store)
+	lo, hi := Bounds(store)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return readError(err)

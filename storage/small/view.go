@@ -70,6 +70,13 @@ func (v *View) Len() int {
 	return v.batches.Len()
 }
 
+// Weight returns about what an open store with this view takes in memory, in bytes and in steps, so that
+// few writes change it.
+func (v *View) Weight() int64 {
+	const store, step = 8 << 10, 4 << 10
+	return (store + 2*int64(v.Len()) + step - 1) / step * step
+}
+
 // Batches returns how many there are.
 func (v *View) Batches() uint64 {
 	if v == nil {

@@ -1,0 +1,359 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+	"divan/storage/small"
+	"divan/storage/storagetest"
+)
+
+// makeSmall makes small stores with documents and returns their models.
+func makeSmall(t *testing.T, e *Engine, first, n int, docs docsOf) (models []*edits) {
+	t.Helper()
+	for i := range n {
+		must(t, e.Create(storeName(first+i), CreateOptions{CopyID: 1}))
+		s := take(t, e, storeName(first+i))
+		w := newEdits()
+		putDocs(t, s, w, docs)
+		if s.small.Load() == nil {
+			t.Fatal("it is not small")
+		}
+		e.Release(s)
+		models = append(models, w)
+	}
+	return models
+}
+
+func flushSmall(t *testing.T, e *Engine) {
+	t.Helper()
+	must(t, e.withSmall(func(db *pebble.DB) error { return db.Flush() }))
+}
+
+// damageTables damages a byte in each table of the small ones.
+func damageTables(t *testing.T, fs *vfs.MemFS) {
+	t.Helper()
+	files, err := fs.List("data/" + SmallDir)
+	must(t, err)
+	for _, f := range files {
+		if strings.HasSuffix(f, ".sst") {
+			damage(t, fs, path.Join("data", SmallDir, f))
+		}
+	}
+}
+
+// TestDamageIsWrittenOut: a damaged block of the small ones, which no compaction can read, costs the stores that are
+// in it; all others are written to again when the files are made anew, and stay so after a restart.
+func TestDamageIsWrittenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		e, stop := startEngine(t, Options{FS: fs})
+		const n = 20
+		models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
+		flushSmall(t, e)
+		stop()
+		damageTables(t, fs)
+		e, stop = startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
+		var failed error
+		for i := 0; failed == nil && i < 40; i++ {
+			for j := range 4 { // they span the keys, as many stores do
+				failed = errors.Join(failed, e.Create(storeName(1000+10*i+j), CreateOptions{CopyID: 1}))
+			}
+			if failed == nil {
+				flushSmall(t, e)
+			}
+		}
+		if failed == nil || !e.small.damaged.Load() {
+			t.Fatalf("compactions read what is damaged: %v", failed)
+		}
+		<-time.After(2 * retryAfter)
+		for range 2 {
+			damaged := 0
+			for i := range n {
+				s, err := e.Acquire(storeName(i))
+				switch {
+				case fault.Is(err, fault.Corruption):
+					damaged++
+					continue
+				case err != nil:
+					t.Fatal(err)
+				}
+				models[i].compare(t, s)
+				writeOne(t, s)
+				e.Release(s)
+			}
+			if damaged == 0 || damaged > n/2 {
+				t.Errorf("%d of %d stores are damaged", damaged, n)
+			}
+			for i := range 60 {
+				if s, err := e.Acquire(storeName(1000 + 10*(i%15))); err == nil {
+					writeOne(t, s)
+					e.Release(s)
+				} else if !fault.Is(err, fault.Corruption) { // its keys would be among the damaged ones
+					t.Fatal(err)
+				}
+				flushSmall(t, e)
+			}
+			stop()
+			e, stop = startEngine(t, Options{FS: fs})
+		}
+		stop()
+	})
+}
+
+// TestDamagedManifest: an instance that cannot be opened is tried once in a while, whatever is asked for.
+func TestDamagedManifest(t *testing.T) {
+	base := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: base})
+	makeSmall(t, e, 0, 20, docsOf{1, 1, numbered})
+	flushSmall(t, e)
+	stop()
+	files, err := base.List("data/" + SmallDir)
+	must(t, err)
+	for _, f := range files {
+		if strings.HasPrefix(f, "MANIFEST") {
+			file, err := base.OpenReadWrite(path.Join("data", SmallDir, f), vfs.WriteCategoryUnspecified)
+			must(t, err)
+			_, err = file.WriteAt([]byte{0xff}, 20)
+			must(t, errors.Join(err, file.Close()))
+		}
+	}
+	var reads atomic.Int64
+	fs := errorfs.Wrap(base, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen && strings.Contains(op.Path, SmallDir+"/MANIFEST") {
+			reads.Add(1)
+		}
+		return nil
+	}))
+	synctest.Test(t, func(t *testing.T) {
+		e, stop := startEngine(t, Options{FS: fs})
+		defer stop()
+		for i := range 100 {
+			if s, err := e.Acquire(storeName(i % 20)); err == nil {
+				e.Release(s)
+				t.Fatal("it can be opened")
+			}
+		}
+		if n := reads.Load(); n != 1 {
+			t.Errorf("the manifest was opened %d times in no time", n)
+		}
+	})
+}
+
+// TestDroppedSmallStoresGiveRoom: on a full disk of small stores, in use or not, deleting most of them gives
+// their room back.
+func TestDroppedSmallStoresGiveRoom(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			disk := storagetest.NewSizedFS(vfs.NewMem(), 4<<30)
+			e, stop := startEngine(t, Options{FS: disk, IdleClose: time.Minute})
+			defer stop()
+			const n, left = 400, 5
+			makeSmall(t, e, 0, n, docsOf{10, 1000, numbered})
+			if idle {
+				<-time.After(5 * time.Minute)
+			}
+			other, err := disk.Create("other", vfs.WriteCategoryUnspecified)
+			must(t, err)
+			_, err = other.Write(make([]byte, 62<<20))
+			must(t, errors.Join(err, other.Close()))
+			before := disk.Used()
+			disk.Resize(before * 1000 / 958) // a twentieth is kept
+			<-time.After(3 * time.Second)
+			if e.DiskFull() == nil {
+				t.Fatal("there is room")
+			}
+			for i := left; i < n; i++ {
+				must(t, e.Drop(storeName(i)))
+			}
+			<-time.After(time.Minute)
+			if given := before - disk.Used(); given < 1<<20 || e.DiskFull() != nil {
+				t.Errorf("idle %t: %d bytes were given back: %v", idle, given, e.DiskFull())
+			}
+			s := take(t, e, storeName(0))
+			writeOne(t, s)
+			e.Release(s)
+		})
+	}
+}
+
+// TestSmallStoresAreReclaimed: what dropped small stores had leaves the tables, and what was purged does with a
+// compaction of the database.
+func TestSmallStoresAreReclaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		e, stop := startEngine(t, Options{FS: fs})
+		defer stop()
+		const purged, dropped = "q8ZtR2mXv7LpKd93", "Xw5NcY1sHb6TgJ40"
+		s, w := make([]*Store, 2), newEdits()
+		for i, text := range []string{purged, dropped} {
+			must(t, e.Create(storeName(i), CreateOptions{CopyID: 1}))
+			s[i] = take(t, e, storeName(i))
+			b := s[i].NewBatch()
+			w.put(b, edit{id: text, body: []byte(`{"s":"` + text + `"}`)})
+			commit(t, b)
+		}
+		flushSmall(t, e)
+		if !inTables(t, e, purged) || !inTables(t, e, dropped) {
+			t.Fatal("not found where it is")
+		}
+		b := s[0].NewBatch()
+		w.purge(b, purged)
+		commit(t, b)
+		compactStore(t, s[0])
+		if inTables(t, e, purged) || !inTables(t, e, dropped) {
+			t.Error("compaction leaves what was purged, or takes what was not")
+		}
+		e.Release(s[0])
+		e.Release(s[1])
+		must(t, e.Drop(storeName(1)))
+		<-time.After(reclaimEvery + time.Minute)
+		if inTables(t, e, dropped) {
+			t.Error("what a dropped store had is there still")
+		}
+	})
+}
+
+// inTables looks for a text in the tables that the small ones have.
+func inTables(t *testing.T, e *Engine, text string) (found bool) {
+	t.Helper()
+	must(t, e.withSmall(func(db *pebble.DB) error {
+		levels, err := db.SSTables()
+		for _, level := range levels {
+			for _, table := range level {
+				file, err := e.o.FS.Open(e.path(SmallDir, table.FileNum.String()+".sst"))
+				must(t, err)
+				all := make([]byte, table.Size)
+				_, err = file.ReadAt(all, 0)
+				must(t, errors.Join(err, file.Close()))
+				found = found || bytes.Contains(all, []byte(text))
+			}
+		}
+		return err
+	}))
+	return found
+}
+
+// TestInterruptedLeave: the shared instance fails after a store has its own, and before it is no longer among the
+// small ones. Nothing stays there.
+func TestInterruptedLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := vfs.NewMem()
+		var on atomic.Bool
+		e, stop := startEngine(t, Options{FS: failing(base, &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+			return strings.Contains(op.Path, SmallDir) && strings.HasSuffix(op.Path, ".log")
+		}), Logger: zap.NewNop()})
+		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+		s := take(t, e, storeName(0))
+		uuid, w := s.UUID(), newEdits()
+		putDocs(t, s, w, docsOf{20, 10, numbered})
+		on.Store(true)
+		b := s.NewBatch()
+		w.put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
+		commit(t, b)
+		if !s.inst.Opened() || !s.mayBeSmall.Load() {
+			t.Fatal("it has no instance, or the shared one took the removal")
+		}
+		e.Release(s)
+		on.Store(false)
+		stop()
+		e, stop = startEngine(t, Options{FS: base})
+		defer stop()
+		s = take(t, e, storeName(0))
+		w.compare(t, s)
+		e.Release(s)
+		if n, there := amongSmall(t, e, uuid); there {
+			t.Errorf("%d bytes are among the small ones still", n)
+		}
+	})
+}
+
+// TestFailedCreationLeavesNothing: a store whose directory cannot be made is not among the small ones.
+func TestFailedCreationLeavesNothing(t *testing.T) {
+	var on atomic.Bool
+	e, _ := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpMkdirAll && strings.HasSuffix(op.Path, "db1.1")
+	})})
+	makeSmall(t, e, 0, 1, docsOf{1, 1, numbered})
+	keys := func() (n int) {
+		must(t, e.withSmall(func(db *pebble.DB) error {
+			it, err := db.NewIter(nil)
+			must(t, err)
+			for ok := it.First(); ok; ok = it.Next() {
+				n++
+			}
+			return it.Close()
+		}))
+		return n
+	}
+	before := keys()
+	on.Store(true)
+	if err := e.Create(storeName(1), CreateOptions{CopyID: 1}); err == nil {
+		t.Fatal("it was made")
+	}
+	if n := keys(); n != before {
+		t.Errorf("%d keys, %d before", n, before)
+	}
+}
+
+// TestLongIDsLeave: what sequences and heads add to a batch counts for whether a store is small.
+func TestLongIDsLeave(t *testing.T) {
+	s := newStore(t, CreateOptions{CopyID: 1})
+	w, b := newEdits(), s.NewBatch()
+	for i := range 7 {
+		w.put(b, edit{id: strings.Repeat("a", 4000) + string(rune('0'+i))})
+	}
+	commit(t, b)
+	if v := s.small.Load(); v != nil {
+		t.Errorf("it is small with %d bytes, %d allowed", v.Len(), small.MaxBytes)
+	}
+	w.compare(t, s)
+}
+
+// TestSmallStoresOpenByWeight: small stores stay open by what they weigh, not by their number, and those
+// with an instance of their own by number.
+func TestSmallStoresOpenByWeight(t *testing.T) {
+	e, _ := startEngine(t, Options{FS: vfs.NewMem(), MaxOpen: 2})
+	const n = 300
+	makeSmall(t, e, 0, n, docsOf{1, 1, numbered})
+	if got := e.OpenStores(); got < n {
+		t.Errorf("%d stores are open, want %d", got, n)
+	}
+	e.mu.Lock()
+	each := e.mu.small / n
+	e.mu.Unlock()
+	if each < 8<<10 || each > 16<<10 {
+		t.Errorf("a small store weighs %d bytes", each)
+	}
+	for i := range int(maxSmallOpen/each) + 10 - n {
+		makeSmall(t, e, n+i, 1, docsOf{1, 1, numbered})
+	}
+	e.mu.Lock()
+	total, open := e.mu.small, e.mu.openSmall
+	e.mu.Unlock()
+	if total > maxSmallOpen || total < maxSmallOpen*9/10 {
+		t.Errorf("%d small stores weigh %d bytes, at most %d", open, total, maxSmallOpen)
+	}
+	s := take(t, e, storeName(0)) // closed long since
+	b := s.NewBatch()
+	newEdits().put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
+	commit(t, b)
+	e.Release(s)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.open != 2 || s.weight != 0 { // its own and the shared one
+		t.Errorf("%d instances are open, the store that left weighs %d", e.mu.open, s.weight)
+	}
+}
