@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,8 @@ type examination struct {
 	problems int
 	stores   int
 	writeErr error
+	// shards of databases that were deleted: a node removes them
+	leftovers []string
 }
 
 func (x *examination) print(format string, args ...any) {
@@ -86,6 +89,11 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 			x.print("%s\n", name)
 		}
 		report := func(problem string) { x.report(name, problem) }
+		if slices.Contains(x.leftovers, name) {
+			x.print("%s: its database was deleted, and a node removes it (no problem)\n", name)
+			x.stores++
+			continue
+		}
 		note := func(what string) { x.print("%s: %s (no problem)\n", name, what) }
 		if err := checkStore(ctx, engine, name, report, note); err != nil {
 			if ctx.Err() != nil {
@@ -128,7 +136,10 @@ func (x *examination) checkMeta(engine *storage.Engine, dir string, names []stri
 			}
 		}
 		for _, name := range m.Unnamed {
-			if m.Alone && !m.IsDeleted(name) {
+			switch {
+			case m.IsDeleted(name):
+				x.leftovers = append(x.leftovers, name)
+			case m.Alone:
 				x.report(name, "no database has this shard; a node would set it aside")
 			}
 		}

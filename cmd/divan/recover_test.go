@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/storage"
 )
 
 // pond fills a data directory with what must not be lost, and returns it after a
@@ -333,12 +334,20 @@ func TestReadOnlyDirectory(t *testing.T) {
 // TestLogDamaged: a byte in the last block of a log is another one, as after a
 // kill: what is given up is named by the node and by check.
 func TestLogDamaged(t *testing.T) {
+	t.Run("small", func(t *testing.T) {
+		damageLog(t, 1, func(dir string, _ string) string { return filepath.Join(dir, storage.SmallDir) })
+	})
+	t.Run("large", func(t *testing.T) { damageLog(t, 5000, func(_ string, shard string) string { return shard }) })
+}
+
+// damageLog damages the log that is in a directory. Documents have so many bytes.
+func damageLog(t *testing.T, size int, in func(dir, shard string) string) {
 	dir := t.TempDir()
 	p := startServer(t, adminEnviron(), "--data", dir)
 	c := newClient(t, p.address)
 	c.want(t, "PUT", "/pond?q=1", "", 201)
 	for i := range 20 {
-		c.want(t, "PUT", fmt.Sprintf("/pond/frog%02d", i), fmt.Sprintf(`{"n":%d}`, i), 201)
+		c.want(t, "PUT", fmt.Sprintf("/pond/frog%02d", i), fmt.Sprintf(`{"n":%d,"x":"%0*d"}`, i, size, i), 201)
 	}
 	p.kill()
 	p.wait()
@@ -346,7 +355,7 @@ func TestLogDamaged(t *testing.T) {
 	if err != nil || len(stores) != 1 {
 		t.Fatal(stores, err)
 	}
-	log := largest(t, stores[0], ".log")
+	log := largest(t, in(dir, stores[0]), ".log")
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)

@@ -374,7 +374,7 @@ func TestMaxDBsOpen(t *testing.T) {
 	h := start(t, cfg)
 	for i := range 10 {
 		h.want("PUT", fmt.Sprintf("/pond%d?q=1", i), "", "201")
-		h.want("PUT", fmt.Sprintf("/pond%d/frog", i), "{}", "201")
+		h.want("PUT", fmt.Sprintf("/pond%d/frog", i), `{"croak":"`+strings.Repeat("x", 20000)+`"}`, "201") // no small store
 	}
 	if n := h.node.engine.OpenStores(); n > 8 { // those in use come on top
 		t.Errorf("%d stores are open", n)
