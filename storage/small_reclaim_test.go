@@ -189,6 +189,37 @@ func TestDroppedSmallStoresGiveRoom(t *testing.T) {
 	}
 }
 
+// TestSmallStoresAreReadWithoutRoom: on a disk without a byte, small stores are read although what is dropped
+// cannot be removed.
+func TestSmallStoresAreReadWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := storagetest.NewSizedFS(vfs.NewMem(), 4<<30)
+		e, stop := startEngine(t, Options{FS: disk, IdleClose: time.Minute})
+		defer stop()
+		models := makeSmall(t, e, 0, 5, docsOf{10, 10, numbered})
+		<-time.After(5 * time.Minute) // all are closed
+		disk.Resize(disk.Used())
+		<-time.After(3 * time.Second)
+		must(t, e.Drop(storeName(4)))
+		for round := range 60 {
+			for i, w := range models[:4] {
+				s := take(t, e, storeName(i))
+				w.compare(t, s)
+				e.Release(s)
+			}
+			<-time.After(80*time.Second + time.Duration(round)*time.Second/4) // they are closed, and it was tried again at any time before
+		}
+		if left, err := disk.List(e.path(stagingDir)); err != nil || len(left) != 1 {
+			t.Errorf("%q are staged: %v", left, err)
+		}
+		disk.Resize(4 << 30)
+		<-time.After(5 * time.Minute)
+		if left, err := disk.List(e.path(stagingDir)); err != nil || len(left) != 0 {
+			t.Errorf("%q are staged with room: %v", left, err)
+		}
+	})
+}
+
 // TestSmallStoresAreReclaimed: what dropped small stores had leaves the tables, and what was purged does with a
 // compaction of the database.
 func TestSmallStoresAreReclaimed(t *testing.T) {

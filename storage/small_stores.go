@@ -80,19 +80,22 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 // reserveSmall is writableSmall for what gives room back in the end: it takes the room that is kept, and
 // does not wait for compactions.
 func (e *Engine) reserveSmall() (*smallStores, error) {
-	for again := false; ; again = true {
-		s, err := e.acquireSmall(false)
-		if err != nil || !s.inst.ReadOnly() {
-			return s, err
-		}
-		e.mu.Lock()
-		e.mu.unsynced[SmallDir] = struct{}{} // it is not opened for reading
-		e.mu.Unlock()
-		err = s.inst.Fail(errOpenedForReading)
-		if e.release(&s.handle); again {
-			return nil, err
-		}
+	s, err := e.acquireSmall(false)
+	if err != nil || !s.inst.ReadOnly() {
+		return s, err
 	}
+	e.mu.Lock()
+	e.mu.unsynced[SmallDir] = struct{}{} // it is not opened for reading
+	e.mu.Unlock()
+	_ = s.inst.Fail(errOpenedForReading)
+	e.release(&s.handle)
+	if s, err = e.acquireSmall(false); err != nil { // there is no room at all: it is opened for reading again
+		e.mu.Lock()
+		delete(e.mu.unsynced, SmallDir)
+		delete(e.mu.retry, SmallDir)
+		e.mu.Unlock()
+	}
+	return s, err
 }
 
 // write adds what fn puts into a batch, durably.
@@ -119,8 +122,7 @@ func (e *Engine) openSmallStores(mayMake bool) (member, error) {
 	case s.inst.ReadOnly():
 		err = diskspace.ErrDiskFull()
 	default:
-		err = e.dirs.Ensure(s.inst.Dir)
-		if err == nil {
+		if err = e.dirs.Ensure(s.inst.Dir); err == nil {
 			err = e.touch(e.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String()))
 		}
 		if err != nil {
@@ -176,16 +178,16 @@ func (e *Engine) removeSmall(stores ...[16]byte) error {
 }
 
 // SmallStoresGivenUp is Store.GivenUp of the instance that has the small stores.
-func (e *Engine) SmallStoresGivenUp() (*instance.GivenUp, error) {
+func (e *Engine) SmallStoresGivenUp() (given *instance.GivenUp, err error) {
 	s, err := e.acquireSmall(false)
+	if err == nil {
+		given = s.inst.GivenUp()
+		e.release(&s.handle)
+	}
 	if fault.Is(err, fault.NoCopy) {
-		return nil, nil
+		err = nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer e.release(&s.handle)
-	return s.inst.GivenUp(), nil
+	return given, err
 }
 
 // smallSize returns what a store has among the small ones, in bytes.
@@ -311,13 +313,11 @@ type smallBatch struct {
 
 // newSmallBatch begins one. With reserve it takes the room that is kept on the disk.
 func (s *Store) newSmallBatch(reserve bool) (*smallBatch, error) {
-	var shared *smallStores
-	var err error
-	if reserve {
-		shared, err = s.engine.reserveSmall()
-	} else {
-		shared, err = s.engine.writableSmall(false)
+	acquire := s.engine.reserveSmall
+	if !reserve {
+		acquire = func() (*smallStores, error) { return s.engine.writableSmall(false) }
 	}
+	shared, err := acquire()
 	if fault.Is(err, fault.NoCopy) {
 		err = errMissingSmall()
 	}
