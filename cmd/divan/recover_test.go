@@ -342,6 +342,7 @@ func TestLogDamaged(t *testing.T) {
 
 // damageLog damages the log that is in a directory. Documents have so many bytes.
 func damageLog(t *testing.T, size int, in func(dir, shard string) string) {
+	t.Helper()
 	dir := t.TempDir()
 	p := startServer(t, adminEnviron(), "--data", dir)
 	c := newClient(t, p.address)
