@@ -22,16 +22,15 @@ import (
 // belong together while batches go on.
 func TestSnapshotIsOneMoment(t *testing.T) {
 	s := newStore(t, CreateOptions{CopyID: 1, Partitioned: true})
-	stop := make(chan struct{})
+	const perMoment = 100 // a look that is slow would have ever more to look at
+	writes := make(chan struct{}, perMoment)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		w := newEdits()
 		rng := rand.New(rand.NewPCG(1, 2))
 		for i := 0; ; i++ {
-			select {
-			case <-stop:
+			if _, more := <-writes; !more {
 				return
-			default:
 			}
 			b := s.NewBatch()
 			for range 3 {
@@ -46,9 +45,12 @@ func TestSnapshotIsOneMoment(t *testing.T) {
 		}
 	})
 	for range 150 {
+		for len(writes) < perMoment {
+			writes <- struct{}{}
+		}
 		oneMoment(t, s)
 	}
-	close(stop)
+	close(writes)
 	wg.Wait()
 	checkStore(t, s)
 }
