@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
@@ -97,22 +95,16 @@ func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
 		}
 	}
 	slices.SortFunc(stores, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	wo, path := s.inst.WriterOptions(small.Kind()), e.o.FS.PathJoin(s.inst.Dir, "rewrite")
+	r := small.Rewrite{FS: e.o.FS, Dir: s.inst.Dir, Aside: e.o.FS.PathJoin(e.o.Dir, OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind())}
 	if e.o.RowTables {
-		wo.TableFormat = sstable.TableFormatPebblev4 // as tables of attachments
+		r.Table.TableFormat = sstable.TableFormatPebblev4 // as tables of attachments
 	}
-	f, err := e.o.FS.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return instance.DiskError("rewrite small stores", err)
-	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), wo)
-	damaged, err := small.Rewrite(ctx, s.inst.DB(), path, w, slices.Compact(stores))
-	_ = e.o.FS.Remove(path) // it has another name, or is not used
+	damaged, kept, err := r.Run(ctx, s.inst.DB(), slices.Compact(stores))
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, "The files of small shards are damaged.", err)
 	}
 	e.small.damaged.Store(false)
 	e.log.Error("files of small shards were damaged, and are written anew without what cannot be read",
-		zap.Int("shards", len(stores)), zap.Int("damaged", len(damaged)))
+		zap.Int("shards", len(stores)), zap.Int("damaged", len(damaged)), zap.String("kept", kept))
 	return nil
 }

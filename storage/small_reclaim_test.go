@@ -3,7 +3,9 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +67,8 @@ func TestDamageIsWrittenOut(t *testing.T) {
 		flushSmall(t, e)
 		stop()
 		damageTables(t, fs)
+		before, err := fs.List("data/" + SmallDir)
+		must(t, err)
 		e, stop = startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
 		var failed error
 		for i := 0; failed == nil && i < 40; i++ {
@@ -110,7 +114,35 @@ func TestDamageIsWrittenOut(t *testing.T) {
 			e, stop = startEngine(t, Options{FS: fs})
 		}
 		stop()
+		checkKept(t, fs, before)
 	})
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)           {}
+func (quiet) Errorf(string, ...any)          {}
+func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// checkKept wants that the tables of before a rewrite are set aside once, and can be opened.
+func checkKept(t *testing.T, fs *vfs.MemFS, before []string) {
+	t.Helper()
+	aside, err := fs.List("data/" + OrphanedDir)
+	must(t, err)
+	if len(aside) != 1 || aside[0] != SmallDir+".1" {
+		t.Fatalf("set aside: %q", aside)
+	}
+	dir := path.Join("data", OrphanedDir, aside[0])
+	kept, err := fs.List(dir)
+	must(t, err)
+	for _, f := range before {
+		if strings.HasSuffix(f, ".sst") && !slices.Contains(kept, f) {
+			t.Errorf("table %s is not kept", f)
+		}
+	}
+	db, err := pebble.Open(dir, &pebble.Options{FS: fs, ReadOnly: true, Logger: quiet{}})
+	must(t, err)
+	must(t, db.Close())
 }
 
 // TestDamagedManifest: an instance that cannot be opened is tried once in a while, whatever is asked for.

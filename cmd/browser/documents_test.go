@@ -108,6 +108,8 @@ func TestPartition(t *testing.T) {
 	c.press("Table")
 	c.until(`document.querySelectorAll("table.fields tbody tr").length === 2`)
 	c.accessible()
+	c.exec("be busy", `document.querySelector("table.fields").setAttribute("aria-busy", "true")`)
+	c.accessible()
 	c.open("#/db/pond?partition=_no")
 	c.says("Partition must not start with an underscore")
 	c.until(`document.querySelectorAll("tbody tr").length === 0`)

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
 )
@@ -20,23 +24,63 @@ func All() (lo, hi []byte) {
 	return []byte{0}, hi
 }
 
-// Rewrite leaves in an instance what can be read of the given stores, which are in the order of their names, in
+// Rewrite writes the files of an instance anew, of which some are damaged.
+type Rewrite struct {
+	FS    vfs.FS
+	Dir   string // of the instance
+	Aside string // where its files of before are kept, a number after it
+	Table sstable.WriterOptions
+}
+
+// Run leaves in the instance what can be read of the given stores, which are in the order of their names, in
 // a new table, and nothing else: files that are damaged are not used any more. Nothing is left of the
-// stores that are returned. path is where the table is made; it may be there after an error.
-func Rewrite(ctx context.Context, db *pebble.DB, path string, w *sstable.Writer, stores [][16]byte) (damaged [][16]byte, err error) {
-	damaged, n, err := readable(db, w, stores)
-	if err = errors.Join(err, w.Close()); err == nil {
-		lo, hi := All()
-		if span := (pebble.KeyRange{Start: lo, End: hi}); n > 0 {
-			_, err = db.IngestAndExcise(ctx, []string{path}, nil, nil, span)
-		} else {
-			err = db.Excise(ctx, span)
+// stores that are returned as damaged. All that there was is in the directory that is returned as kept, which
+// can be opened as the instance could.
+func (r Rewrite) Run(ctx context.Context, db *pebble.DB, stores [][16]byte) (damaged [][16]byte, kept string, err error) {
+	path := r.FS.PathJoin(r.Dir, "rewrite")
+	damaged, empty, err := r.table(db, path, stores)
+	if err == nil {
+		if kept, err = r.keep(db); err == nil {
+			err = replace(ctx, db, path, empty)
 		}
 	}
+	_ = r.FS.Remove(path) // it has another name, or is not used
 	if err != nil {
-		return nil, fmt.Errorf("rewrite small stores: %w", err)
+		return nil, kept, fmt.Errorf("rewrite small stores: %w", err)
 	}
-	return damaged, nil
+	return damaged, kept, nil
+}
+
+// table makes a table of what can be read of the stores.
+func (r Rewrite) table(db *pebble.DB, path string, stores [][16]byte) (damaged [][16]byte, empty bool, err error) {
+	f, err := r.FS.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, false, err
+	}
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), r.Table)
+	damaged, n, err := readable(db, w, stores)
+	return damaged, n == 0, errors.Join(err, w.Close())
+}
+
+// keep makes a directory of links to all files that the instance has, durably.
+func (r Rewrite) keep(db *pebble.DB) (dir string, err error) {
+	for i := 1; ; i++ {
+		dir = r.Aside + strconv.Itoa(i)
+		if err = db.Checkpoint(dir); !errors.Is(err, os.ErrExist) {
+			return dir, err
+		}
+	}
+}
+
+// replace has the table be all that the instance has.
+func replace(ctx context.Context, db *pebble.DB, path string, empty bool) error {
+	lo, hi := All()
+	span := pebble.KeyRange{Start: lo, End: hi}
+	if empty {
+		return db.Excise(ctx, span)
+	}
+	_, err := db.IngestAndExcise(ctx, []string{path}, nil, nil, span)
+	return err
 }
 
 // readable writes what can be read of the stores into a table, and returns how many keys there are, and the stores
