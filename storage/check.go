@@ -49,7 +49,7 @@ func (c *checker) checkTotals(want Counters) error {
 	if have != want {
 		c.problemf("counters are %+v, the documents give %+v", have, want)
 	}
-	batch, stored, err := readCounters(c.snap.snap)
+	batch, stored, err := records.Counters(c.snap.snap)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"divan/storage/format"
 	"divan/storage/garbage"
 	"divan/storage/keyspace"
-	"divan/storage/small"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -69,8 +68,8 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.isSmall() {
 			return err
 		}
-		lo, hi := small.Bounds(s.id.UUID)
-		return s.engine.compactSmall(ctx, lo, hi)
+		s.engine.small.Ask(s.id.UUID)
+		return nil
 	}
 	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)

@@ -10,12 +10,13 @@ import (
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/paths"
 )
 
 // Create makes an empty store; it is durable on return. The error is
 // fault.Exists when there is one of that name.
 func (e *Engine) Create(name string, o CreateOptions) error {
-	if !validName(name) {
+	if !paths.Valid(name) {
 		return fmt.Errorf("store name %q is no path below the data directory", name)
 	}
 	en, err := e.addBusy(name)
@@ -63,10 +64,6 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
-	defer e.dirs.Hold()()
-	if err := e.dirs.Ensure(e.o.FS.PathDir(path)); err != nil {
-		return instance.DiskError("create store "+name, err)
-	}
 	id := identity.New(name, o.CopyID, o.Partitioned)
 	if id.Small = e.o.SmallStores && id.Copy != 0; id.Small {
 		id.Blocks = true
@@ -76,7 +73,11 @@ func (e *Engine) create(name string, o CreateOptions) error {
 		}
 		defer e.release(&shared.handle)
 	}
-	if err := id.Make(e.o.FS, path); err != nil {
+	defer e.dirs.Hold()()
+	if err = e.dirs.Ensure(e.o.FS.PathDir(path)); err == nil {
+		err = id.Make(e.o.FS, path)
+	}
+	if err != nil {
 		if _, e2 := e.o.FS.Stat(path); id.Small && errors.Is(e2, os.ErrNotExist) {
 			err = errors.Join(err, e.removeSmall(id.UUID))
 		}

@@ -30,16 +30,6 @@ func (e *Engine) path(elem ...string) string {
 	return e.dirs.Path(elem...)
 }
 
-// validName accepts a clean relative path: nothing that leaves the directory.
-func validName(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, identity.Prefix) {
-			return false
-		}
-	}
-	return !strings.ContainsAny(name, "\x00\\")
-}
-
 // Names returns the names of all stores on disk, sorted. It reads the
 // directories, so its cost is that of their number.
 func (e *Engine) Names() ([]string, error) {

@@ -13,6 +13,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/paths"
 )
 
 // Drop removes a store with its indexes: nobody can open it any more. A store in
@@ -63,7 +64,7 @@ func (e *Engine) drop(name string, move func(name string) error) error {
 // moveToStaging moves a store that is not open out of its place, durably, and leaves
 // the removal of its files to Run. One that Orphan was called for is set aside.
 func (e *Engine) moveToStaging(name string) error {
-	if !validName(name) {
+	if !paths.Valid(name) {
 		return noStore()
 	}
 	path := e.path(name)
@@ -145,11 +146,14 @@ func (e *Engine) removeStaged(names []string) (err error) {
 	var uuids [][16]byte
 	for _, name := range names {
 		dir := e.path(stagingDir, name)
-		if id, _, e2 := identity.Read(e.o.FS, dir); e2 == nil && id.Small {
+		switch id, _, e2 := identity.Read(e.o.FS, dir); {
+		case e2 == nil && id.Small:
 			dirs, uuids = append(dirs, dir), append(uuids, id.UUID)
-			continue
+		case e2 == nil || fault.Is(e2, fault.NoCopy) || fault.Is(e2, fault.Corruption):
+			err = errors.Join(err, e.o.FS.RemoveAll(dir))
+		default: // what it names would stay
+			err = errors.Join(err, e2)
 		}
-		err = errors.Join(err, e.o.FS.RemoveAll(dir))
 	}
 	if len(uuids) == 0 {
 		return err

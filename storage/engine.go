@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,6 +19,7 @@ import (
 	"divan/storage/marks"
 	"divan/storage/paths"
 	"divan/storage/scheduler"
+	"divan/storage/small"
 	"divan/storage/uploads"
 )
 
@@ -49,8 +48,9 @@ type Engine struct {
 	waiting atomic.Int64  // requests that wait for these batches
 	commits atomic.Uint64 // batches whose way has ended
 
-	small    smallUpkeep
-	versions atomic.Uint64 // given to contents of indexes
+	small    small.Upkeep
+	rewrite  atomic.Pointer[func(*smallStores) error] // of Run; nil before it
+	versions atomic.Uint64                            // given to contents of indexes
 
 	empty instance.Empty // what a store without a write reads from
 
@@ -85,7 +85,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if err := tree.Readable(OrphanedDir, shardsDir, indexesDir, SmallDir); err != nil {
 		return nil, err
 	}
-	lock, err := o.lock()
+	lock, err := tree.Lock(o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,7 @@ func NewEngine(o Options) (*Engine, error) {
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
 	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
+	e.small.Removed.Store(true) // before the start, for all that is known
 	if !o.ReadOnly {
 		if err := e.prepare(); err != nil {
 			return nil, errors.Join(err, e.releaseShared())
@@ -118,29 +119,10 @@ func NewEngine(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// lock makes sure that no other process has the data directory. One that nobody can
-// write may be read.
-func (o *Options) lock() (io.Closer, error) {
-	if !o.ReadOnly {
-		if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
-			return nil, fmt.Errorf("make data directory: %w", err)
-		}
-	}
-	lock, err := o.FS.Lock(o.FS.PathJoin(o.Dir, "LOCK"))
-	switch {
-	case err == nil:
-		return lock, nil
-	case o.ReadOnly && readOnly(err):
-		return io.NopCloser(nil), nil
-	default:
-		return nil, lockError(o.Dir, err)
-	}
-}
-
 // prepare makes the directory what the engine works in.
 func (e *Engine) prepare() error {
-	if err := e.probe(); err != nil {
-		return lockError(e.o.Dir, err)
+	if err := e.dirs.Probe(); err != nil {
+		return err
 	}
 	if err := e.prepareStaging(); err != nil {
 		return fmt.Errorf("staging directory: %w", err)
@@ -152,37 +134,15 @@ func (e *Engine) prepare() error {
 	return nil
 }
 
-// lockError says why the data directory could not be locked.
-func lockError(dir string, err error) error {
-	if readOnly(err) {
-		return fmt.Errorf("data directory %s cannot be written: %w", dir, err)
-	}
-	return fmt.Errorf("data directory %s is in use: %w", dir, err)
-}
-
-func readOnly(err error) bool {
-	return errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
-}
-
-// probe looks whether files can be made in the data directory. A full disk is no
-// reason not to start.
-func (e *Engine) probe() error {
-	path := e.path("LOCK.probe")
-	if err := e.touch(path); readOnly(err) {
-		return err
-	}
-	_ = e.o.FS.Remove(path) // an empty file, which the next start makes again
-	return nil
-}
-
 // Run closes idle stores, removes what was dropped, looks for room and grants
 // compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	rewrite := func(s *smallStores) error { return e.rewriteSmall(ctx, s) }
-	e.small.rewrite.Store(&rewrite)
-	var granting sync.WaitGroup
-	defer granting.Wait()
-	granting.Go(func() { e.shared.Scheduler.Run(ctx) })
+	e.rewrite.Store(&rewrite)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { e.shared.Scheduler.Run(ctx) })
+	beside.Go(func() { e.runReclaim(ctx) })
 	tick, space := time.NewTicker(e.o.IdleClose/4), time.NewTicker(time.Second)
 	defer tick.Stop()
 	defer space.Stop()
@@ -195,11 +155,8 @@ func (e *Engine) Run(ctx context.Context) error {
 			if e.unswept.Load() {
 				e.sweepStaged()
 			}
-			e.reclaimSmall(ctx)
 		case <-space.C:
-			if e.space.Watch(); e.space.Full() {
-				e.reclaimSmall(ctx)
-			}
+			e.space.Watch()
 		case <-e.sweep:
 			e.sweepStaged()
 		}

@@ -20,6 +20,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/instance"
+	"divan/storage/paths"
 	"divan/storage/rewritten"
 	"divan/storage/small"
 )
@@ -71,7 +72,7 @@ func indexDir(store string) string {
 // dropped while it was in use gives fault.Unavailable until its last pin is gone.
 func (e *Engine) AcquireIndex(s *Store, signature string) (*Index, error) {
 	name := indexDir(s.name) + "/" + signature
-	if !validName(name) || strings.Contains(signature, "/") {
+	if !paths.Valid(name) || strings.Contains(signature, "/") {
 		return nil, fmt.Errorf("index name %q is no path below the data directory", name)
 	}
 	m, err := e.acquire(name, func(name string) (member, error) { return e.openIndex(name, s.id.UUID) })

@@ -59,10 +59,10 @@ func (s *Store) load(db *pebble.DB, v *small.View) error {
 func (s *Store) loadState(r pebble.Reader) error {
 	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
 	var err error
-	if v.batch, v.counters, err = readCounters(r); err != nil {
+	if v.batch, v.counters, err = records.Counters(r); err != nil {
 		return err
 	}
-	if v.origins, err = readOrigins(r); err != nil {
+	if v.origins, err = records.Origins(r); err != nil {
 		return err
 	}
 	if v.last, err = records.LastID(r); err != nil {

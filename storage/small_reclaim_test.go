@@ -7,7 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,15 +73,21 @@ func TestDamageIsWrittenOut(t *testing.T) {
 		must(t, err)
 		e, stop = startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
 		var failed error
+		var made []string
 		for i := 0; failed == nil && i < 40; i++ {
 			for j := range 4 { // they span the keys, as many stores do
-				failed = errors.Join(failed, e.Create(storeName(1000+10*i+j), CreateOptions{CopyID: 1}))
+				name := storeName(1000 + 10*i + j)
+				if err := e.Create(name, CreateOptions{CopyID: 1}); err == nil {
+					made = append(made, name)
+				} else {
+					failed = err
+				}
 			}
 			if failed == nil {
 				flushSmall(t, e)
 			}
 		}
-		if failed == nil || !e.small.damaged.Load() {
+		if failed == nil || !e.small.Damaged.Load() {
 			t.Fatalf("compactions read what is damaged: %v", failed)
 		}
 		<-time.After(2 * retryAfter)
@@ -102,7 +110,7 @@ func TestDamageIsWrittenOut(t *testing.T) {
 				t.Errorf("%d of %d stores are damaged", damaged, n)
 			}
 			for i := range 60 {
-				if s, err := e.Acquire(storeName(1000 + 10*(i%15))); err == nil {
+				if s, err := e.Acquire(made[i%len(made)]); err == nil {
 					writeOne(t, s)
 					e.Release(s)
 				} else if !fault.Is(err, fault.Corruption) { // its keys would be among the damaged ones
@@ -116,6 +124,101 @@ func TestDamageIsWrittenOut(t *testing.T) {
 		stop()
 		checkKept(t, fs, before)
 	})
+}
+
+// TestRewriteWithOpenStores: stores that are open lose nothing when files are written anew that cannot be read, and
+// while that fails they are read, and written to.
+func TestRewriteWithOpenStores(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		damaged, failed bool
+	}{{"damaged", true, false}, {"not read", false, false}, {"no room at first", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { rewriteWithOpenStores(t, c.damaged, c.failed) })
+		})
+	}
+}
+
+func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
+	t.Helper()
+	base := vfs.NewMem()
+	var unread sync.Map // tables
+	var full atomic.Bool
+	fs := errorfs.Wrap(base, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch _, bad := unread.Load(path.Base(op.Path)); {
+		case bad && (op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt):
+			return syscall.EIO
+		case full.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, SmallDir+"/rewrite."):
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	full.Store(failed)
+	e, stop := startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
+	const n = 20
+	models := makeSmall(t, e, 0, n, docsOf{3, 3, numbered})
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1})) // one without a batch
+	models = append(models, newEdits())
+	open := make([]*Store, n+1)
+	for i := range open {
+		open[i] = take(t, e, storeName(i))
+	}
+	flushSmall(t, e)
+	if damaged {
+		damageTables(t, base)
+	} else {
+		files, err := base.List("data/" + SmallDir)
+		must(t, err)
+		for _, f := range files {
+			if strings.HasSuffix(f, ".sst") {
+				unread.Store(f, nil)
+			}
+		}
+	}
+	for i := 0; !e.small.Damaged.Load(); i++ {
+		if i == 200 {
+			t.Fatal("compactions read what is damaged")
+		}
+		err := e.Create(storeName(1000+i), CreateOptions{CopyID: 1})
+		if err == nil {
+			flushSmall(t, e)
+		}
+		<-time.After(retryAfter)
+	}
+	<-time.After(2 * retryAfter)
+	if failed {
+		writeAll(t, open[:n/2], models)
+		full.Store(false)
+		<-time.After(2 * rewriteAgain)
+	}
+	_ = e.Create(storeName(2000), CreateOptions{CopyID: 1}) // which may end the instance
+	<-time.After(2 * retryAfter)
+	must(t, e.Create(storeName(2001), CreateOptions{CopyID: 1}))
+	if e.small.Damaged.Load() {
+		t.Error("it was not written anew")
+	}
+	writeAll(t, open, models)
+	for _, s := range open {
+		e.Release(s)
+	}
+	stop()
+	e, stop = startEngine(t, Options{FS: fs})
+	defer stop()
+	for i := range open {
+		s := take(t, e, storeName(i))
+		models[i].compare(t, s)
+		e.Release(s)
+	}
+}
+
+// writeAll writes to each store.
+func writeAll(t *testing.T, stores []*Store, models []*edits) {
+	t.Helper()
+	for i, s := range stores {
+		b := s.NewBatch()
+		models[i].put(b, edit{id: "later", body: []byte(`{"n":1}`)})
+		commit(t, b)
+	}
 }
 
 type quiet struct{}
@@ -276,6 +379,7 @@ func TestSmallStoresAreReclaimed(t *testing.T) {
 		w.purge(b, purged)
 		commit(t, b)
 		compactStore(t, s[0])
+		<-time.After(reclaimAsked)
 		if inTables(t, e, purged) || !inTables(t, e, dropped) {
 			t.Error("compaction leaves what was purged, or takes what was not")
 		}

@@ -13,6 +13,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/records"
 	"divan/storage/small"
 )
 
@@ -36,7 +37,15 @@ func (e *Engine) withSmall(fn func(db *pebble.DB) error) error {
 		return err
 	}
 	defer e.release(&s.handle)
-	return errors.Join(fn(s.inst.DB()), s.Err())
+	return errors.Join(fn(s.inst.DB()), s.readErr())
+}
+
+// readErr is Err for what only reads: one that was opened for reading is read until it is closed.
+func (s *smallStores) readErr() error {
+	if err := s.Err(); !errors.Is(err, errOpenedForReading) {
+		return err
+	}
+	return nil
 }
 
 // acquireSmall pins the instance of the small stores, and with mayMake makes it where there is none.
@@ -46,7 +55,7 @@ func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
 		return nil, err
 	}
 	s := m.(*smallStores)
-	if err := s.Err(); err != nil {
+	if err := s.readErr(); err != nil {
 		e.release(&s.handle)
 		return nil, err
 	}
@@ -64,11 +73,7 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 		err = s.inst.Fail(errOpenedForReading)
 	}
 	if err == nil {
-		err = s.inst.Admit(nil)
-		if pebble.IsCorruptionError(err) { // compactions fail, and would for good
-			e.small.damaged.Store(true)
-			err = s.inst.Fail(err)
-		}
+		err = e.admitSmall(s)
 	}
 	if err != nil {
 		e.release(&s.handle)
@@ -77,6 +82,25 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 	return s, nil
 }
 
+// admitSmall returns when the instance takes another batch. Once a compaction met a damaged file it ends, to
+// be written anew when it is opened again. Where that failed it takes what it can.
+func (e *Engine) admitSmall(s *smallStores) error {
+	if s.inst.Unreadable() {
+		e.small.Damaged.Store(true)
+	}
+	switch {
+	case !e.small.Damaged.Load() || e.rewrite.Load() == nil:
+		return s.inst.Admit(nil)
+	case e.small.ToRewrite():
+		return s.inst.Fail(errSmallDamaged)
+	case s.inst.Stalled():
+		return fault.Wrap(fault.Unavailable, "The files of small shards are damaged.", errSmallDamaged)
+	}
+	return nil
+}
+
+var errSmallDamaged = errors.New("compactions cannot read files of small shards")
+
 // reserveSmall is writableSmall for what gives room back in the end: it takes the room that is kept, and
 // does not wait for compactions.
 func (e *Engine) reserveSmall() (*smallStores, error) {
@@ -84,16 +108,13 @@ func (e *Engine) reserveSmall() (*smallStores, error) {
 	if err != nil || !s.inst.ReadOnly() {
 		return s, err
 	}
-	e.mu.Lock()
-	e.mu.unsynced[SmallDir] = struct{}{} // it is not opened for reading
-	e.mu.Unlock()
+	e.small.Forced.Store(true)
+	defer e.small.Forced.Store(false)
 	_ = s.inst.Fail(errOpenedForReading)
 	e.release(&s.handle)
-	if s, err = e.acquireSmall(false); err != nil { // there is no room at all: it is opened for reading again
-		e.mu.Lock()
-		delete(e.mu.unsynced, SmallDir)
-		delete(e.mu.retry, SmallDir)
-		e.mu.Unlock()
+	if s, err = e.acquireSmall(false); err == nil && s.inst.ReadOnly() {
+		e.release(&s.handle)
+		return nil, diskspace.ErrDiskFull()
 	}
 	return s, err
 }
@@ -132,8 +153,10 @@ func (e *Engine) openSmallStores(mayMake bool) (member, error) {
 	if err == nil {
 		err = s.inst.Open(small.Kind(), func(*pebble.DB) error { return nil })
 	}
-	if rewrite := e.small.rewrite.Load(); err == nil && rewrite != nil && e.small.damaged.Load() && !s.inst.ReadOnly() {
-		err = (*rewrite)(s)
+	if err == nil && !s.inst.ReadOnly() {
+		small.RemoveLeft(e.o.FS, s.inst.Dir, files)
+		e.mendSmall(s)
+		err = s.Err()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.inst.Close())
@@ -166,7 +189,9 @@ func (e *Engine) removeSmall(stores ...[16]byte) error {
 		return err
 	}
 	defer e.release(&s.handle)
-	e.small.removed.Store(true)
+	if e.small.Removed.Store(true); e.space.Full() {
+		e.small.Urgent.Store(true)
+	}
 	return s.write(func(r pebble.Reader, b *pebble.Batch) error {
 		for _, uuid := range stores {
 			if err := small.Remove(r, b, uuid); err != nil {
@@ -255,7 +280,7 @@ func (s *Store) hold(v *small.View) {
 // opened, durably, and returns what to read. v is what the open store is read from; one that is
 // being opened reads it. A crash before the end is followed by another call.
 func (s *Store) bringSmall(db *pebble.DB, v *small.View) (pebble.Reader, error) {
-	if batch, _, err := readCounters(db); err != nil || batch > 0 || !s.mayBeSmall.Load() {
+	if batch, _, err := records.Counters(db); err != nil || batch > 0 || !s.mayBeSmall.Load() {
 		return db, err // it is there
 	}
 	if !s.attached {
@@ -367,29 +392,15 @@ func (b *Batch) place() error {
 }
 
 // staysSmall reports whether the store is small with one more batch, if need be after those before are
-// put together. A store that is written at its limit is not put together for each batch.
-func (b *Batch) staysSmall(v *small.View) (bool, error) {
-	large := v.Len()+b.Size() > small.MaxBytes
-	if v == nil || !large && !b.small.join && v.Batches() < small.MaxBatches {
-		return !large, nil
-	}
+// put together.
+func (b *Batch) staysSmall(v *small.View) (stays bool, err error) {
 	empty, err := b.s.engine.emptyDB()
 	if err != nil {
 		return false, err
 	}
-	whole, joined, err := v.Joined(empty)
-	if err != nil {
-		return false, err
-	}
-	limit := small.MaxBytes
-	if large {
-		limit = limit * 3 / 4
-	}
-	if joined.Len()+b.Size() > limit {
-		return false, whole.Close()
-	}
-	b.small.was, b.small.whole, b.small.base = v, whole, joined
-	return true, nil
+	b.small.was = v
+	stays, b.small.whole, b.small.base, err = v.Fits(empty, b.Size(), b.small.join)
+	return stays, err
 }
 
 // applySmall adds a batch with that number to what the store has among the small ones, and returns

@@ -64,7 +64,7 @@ func (s *Store) stateOf(snap pebble.Reader, before *statePair) (*batchState, err
 	if after == before && before.next == nil {
 		return before.prev, nil
 	}
-	batch, _, err := readCounters(snap)
+	batch, _, err := records.Counters(snap)
 	if err != nil {
 		return nil, err
 	}

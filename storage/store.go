@@ -15,6 +15,7 @@ import (
 	"divan/storage/identity"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
+	"divan/storage/paths"
 	"divan/storage/records"
 	"divan/storage/small"
 	"divan/storage/uploads"
@@ -70,7 +71,7 @@ type statePair struct{ prev, next *batchState }
 // openStore reads what is fixed about a store and, when it ever took a write,
 // opens its Pebble instance.
 func (e *Engine) openStore(name string) (member, error) {
-	if !validName(name) {
+	if !paths.Valid(name) {
 		return nil, noStore()
 	}
 	id, files, err := e.readIdentity(name)

@@ -126,6 +126,14 @@ func (d *Space) Watch() {
 // ErrDiskFull is the error of a write that finds no room.
 func ErrDiskFull() error { return fault.New(fault.InsufficientStorage, "No space left on the disk.") }
 
+// RoomFor is fault.InsufficientStorage when so many bytes more would take of the room that is kept.
+func (d *Space) RoomFor(bytes int64) error {
+	if free, kept, ok := d.room(); ok && free < kept+uint64(max(bytes, 0)) {
+		return ErrDiskFull()
+	}
+	return nil
+}
+
 func errIndexesWait() error {
 	return fault.New(fault.InsufficientStorage, "Too little space is left on the disk to update the index.")
 }

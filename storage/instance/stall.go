@@ -27,7 +27,22 @@ type stall struct {
 	flushes, admitted atomic.Int64            // flushes that have ended; as of the last Admit
 	failed            atomic.Pointer[failure] // the last compaction; nil: it succeeded
 	wait              atomic.Int64            // nanoseconds after it
+	unreadable        atomic.Int64            // compactions that failed at what they read; counts of maxUnread
 }
+
+// maxUnread is how often a compaction fails with an error of the disk until its files are taken to be damaged.
+// One that says that they are is believed at once.
+const maxUnread = 3
+
+// Unreadable reports whether compactions met what cannot be read, and would for good. Those of other
+// files may succeed meanwhile.
+func (i *Instance) Unreadable() bool { return i.stall.unreadable.Load() >= maxUnread }
+
+// NoteRewritten forgets what Unreadable knows: other files have taken their place.
+func (i *Instance) NoteRewritten() { i.stall.unreadable.Store(0) }
+
+// Stalled reports whether compactions are so far behind that Admit waits.
+func (i *Instance) Stalled() bool { return i.DB().Metrics().Levels[0].Sublevels >= stallTables }
 
 // Admit returns when the instance may take another batch, or done is closed. The
 // error says why it cannot for now: compactions fail.
@@ -37,7 +52,7 @@ func (i *Instance) Admit(done <-chan struct{}) error {
 		return nil
 	}
 	for {
-		if i.DB().Metrics().Levels[0].Sublevels < stallTables {
+		if !i.Stalled() {
 			i.stall.admitted.Store(flushes)
 			return nil
 		}
@@ -76,6 +91,12 @@ func (i *Instance) compactionEnded(err error) {
 		i.stall.failed.Store(nil)
 		i.stall.wait.Store(0)
 		return
+	}
+	switch {
+	case pebble.IsCorruptionError(err):
+		i.stall.unreadable.Add(maxUnread)
+	case errors.Is(err, syscall.EIO):
+		i.stall.unreadable.Add(1)
 	}
 	wait := time.Duration(i.stall.wait.Load())
 	wait = min(max(2*wait, retryFailed), retryFailedTo)

@@ -69,6 +69,16 @@ type Store struct {
 	Small bool // see identity.Identity
 }
 
+// Valid accepts a clean relative path: nothing that leaves the directory.
+func Valid(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, identity.Prefix) {
+			return false
+		}
+	}
+	return !strings.ContainsAny(name, "\x00\\")
+}
+
 // Stores returns the stores below a directory that is none itself, but not those
 // below another one. A store that cannot be read is there as well.
 func (t *Tree) Stores(dir, except string) (stores []Store, err error) {

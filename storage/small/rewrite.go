@@ -1,18 +1,19 @@
 package small
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"divan/storage/fault"
+	"divan/storage/instance"
 )
 
 // All are the bounds of all keys.
@@ -24,87 +25,121 @@ func All() (lo, hi []byte) {
 	return []byte{0}, hi
 }
 
+// Slices are n ranges of keys, which together have all.
+func Slices(n int) []pebble.KeyRange {
+	lo, hi := All()
+	out := []pebble.KeyRange{{Start: lo, End: hi}}
+	for i := 1; i < n; i++ { // names of stores are random
+		at := binary.BigEndian.AppendUint16(nil, uint16(i*(1<<16)/n))
+		out[i-1].End = at
+		out = append(out, pebble.KeyRange{Start: at, End: hi})
+	}
+	return out
+}
+
 // Rewrite writes the files of an instance anew, of which some are damaged.
 type Rewrite struct {
 	FS    vfs.FS
 	Dir   string // of the instance
 	Aside string // where its files of before are kept, a number after it
 	Table sstable.WriterOptions
+	Empty *pebble.DB   // without a key
+	Err   func() error // why the instance has stopped
+	// Held returns what a store that is open shows, which is durable, nil: nothing.
+	Held func(store [16]byte) (v *View, open bool)
 }
 
 // Run leaves in the instance what can be read of the given stores, which are in the order of their names, in
-// a new table, and nothing else: files that are damaged are not used any more. Nothing is left of the
-// stores that are returned as damaged. All that there was is in the directory that is returned as kept, which
-// can be opened as the instance could.
-func (r Rewrite) Run(ctx context.Context, db *pebble.DB, stores [][16]byte) (damaged [][16]byte, kept string, err error) {
-	path := r.FS.PathJoin(r.Dir, "rewrite")
-	damaged, empty, err := r.table(db, path, stores)
-	if err == nil {
-		if kept, err = r.keep(db); err == nil {
-			err = replace(ctx, db, path, empty)
-		}
+// new tables, and nothing else: files that are damaged are not used any more. Of a store that is open all is
+// there, as it is in memory. Nothing is left of the stores that are returned as damaged. All that there was is
+// in the directory that is returned as kept, which can be opened as the instance could.
+func (r *Rewrite) Run(ctx context.Context, db *pebble.DB, stores [][16]byte) (damaged [][16]byte, kept string, err error) {
+	out := tables{fs: r.FS, path: r.FS.PathJoin(r.Dir, rewriting), options: r.Table}
+	defer func() { RemoveLeft(r.FS, r.Dir, out.names()) }() // they have other names, or are not used
+	damaged, err = r.readable(ctx, db, &out, stores)
+	if err = errors.Join(err, out.end()); err == nil {
+		kept, err = r.keep(db)
 	}
-	_ = r.FS.Remove(path) // it has another name, or is not used
+	if err == nil {
+		err = errors.Join(replace(ctx, db, out.paths), r.Err())
+	}
 	if err != nil {
 		return nil, kept, fmt.Errorf("rewrite small stores: %w", err)
 	}
 	return damaged, kept, nil
 }
 
-// table makes a table of what can be read of the stores.
-func (r Rewrite) table(db *pebble.DB, path string, stores [][16]byte) (damaged [][16]byte, empty bool, err error) {
-	f, err := r.FS.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, false, err
+// keep makes a directory of links to all files that the instance has, durably. What a crash leaves of
+// it has another name.
+func (r *Rewrite) keep(db *pebble.DB) (dir string, err error) {
+	const part = "part"
+	if err = r.FS.RemoveAll(r.Aside + part); err == nil {
+		err = errors.Join(db.Checkpoint(r.Aside+part), r.Err())
 	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), r.Table)
-	damaged, n, err := readable(db, w, stores)
-	return damaged, n == 0, errors.Join(err, w.Close())
-}
-
-// keep makes a directory of links to all files that the instance has, durably.
-func (r Rewrite) keep(db *pebble.DB) (dir string, err error) {
-	for i := 1; ; i++ {
+	for i := 1; err == nil; i++ {
 		dir = r.Aside + strconv.Itoa(i)
-		if err = db.Checkpoint(dir); !errors.Is(err, os.ErrExist) {
-			return dir, err
+		if _, err = r.FS.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			err = r.FS.Rename(r.Aside+part, dir)
+			break
 		}
 	}
+	if err == nil {
+		err = instance.SyncDir(r.FS, r.FS.PathDir(dir))
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("keep what there was: %w", err), r.FS.RemoveAll(r.Aside+part))
+	}
+	return dir, nil
 }
 
-// replace has the table be all that the instance has.
-func replace(ctx context.Context, db *pebble.DB, path string, empty bool) error {
+// replace has the tables be all that the instance has.
+func replace(ctx context.Context, db *pebble.DB, paths []string) error {
 	lo, hi := All()
 	span := pebble.KeyRange{Start: lo, End: hi}
-	if empty {
+	if len(paths) == 0 {
 		return db.Excise(ctx, span)
 	}
-	_, err := db.IngestAndExcise(ctx, []string{path}, nil, nil, span)
+	_, err := db.IngestAndExcise(ctx, paths, nil, nil, span)
 	return err
 }
 
-// readable writes what can be read of the stores into a table, and returns how many keys there are, and the stores
-// of which something cannot be read.
-func readable(r pebble.Reader, w *sstable.Writer, stores [][16]byte) (damaged [][16]byte, n int, err error) {
-	type pair struct{ key, value []byte }
+// readable writes what can be read of the stores into tables, and returns the stores of which something
+// cannot be read.
+func (r *Rewrite) readable(ctx context.Context, from pebble.Reader, out *tables, stores [][16]byte) (damaged [][16]byte, err error) {
 	for _, store := range stores {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var all []pair
-		err := each(r, store, func(key []byte, _ uint64, value []byte) error {
-			all = append(all, pair{append([]byte(nil), key...), append([]byte(nil), value...)})
+		err := each(from, store, func(key []byte, _ uint64, value []byte) error {
+			all = append(all, pair{bytes.Clone(key), bytes.Clone(value)})
 			return nil
 		})
-		if fault.Is(err, fault.Corruption) {
-			damaged, err, all = append(damaged, store), nil, nil
-		}
-		for _, p := range all {
-			if err = w.Set(p.key, p.value); err != nil {
-				break
+		if unreadable(err) {
+			if v, open := r.Held(store); open {
+				all, err = v.pairs(r.Empty, store)
+			} else {
+				damaged, all, err = append(damaged, store), nil, nil
 			}
 		}
-		if err != nil {
-			return nil, 0, err
+		if err = errors.Join(err, out.add(all)); err != nil {
+			return nil, err
 		}
-		n += len(all)
 	}
-	return damaged, n, nil
+	return damaged, nil
+}
+
+// pair is a key of the instance with its value.
+type pair struct{ key, value []byte }
+
+// pairs returns what a store has in the instance that shows this: one batch.
+func (v *View) pairs(empty *pebble.DB, store [16]byte) ([]pair, error) {
+	if v == nil {
+		return []pair{{keyOf(store, 0), firstIs(1)}}, nil
+	}
+	whole, _, err := v.Joined(empty)
+	if err != nil {
+		return nil, err
+	}
+	return []pair{{keyOf(store, 0), firstIs(v.last)}, {keyOf(store, v.last), bytes.Clone(whole.Repr())}}, whole.Close()
 }

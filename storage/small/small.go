@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -44,8 +45,11 @@ func keyOf(store [16]byte, batch uint64) []byte {
 func Add(b *pebble.Batch, store [16]byte) error { return setFirst(b, store, 1) }
 
 func setFirst(b *pebble.Batch, store [16]byte, first uint64) error {
-	return b.Set(keyOf(store, 0), binary.BigEndian.AppendUint64(nil, first), nil)
+	return b.Set(keyOf(store, 0), firstIs(first), nil)
 }
+
+// firstIs is the value at number 0.
+func firstIs(first uint64) []byte { return binary.BigEndian.AppendUint64(nil, first) }
 
 // Put adds the batch of a store with that number.
 func Put(b *pebble.Batch, store [16]byte, number uint64, batch *pebble.Batch) error {
@@ -68,7 +72,7 @@ func Join(b *pebble.Batch, store [16]byte, v *View, whole *pebble.Batch) error {
 // read the range is.
 func Remove(r pebble.Reader, b *pebble.Batch, store [16]byte) error {
 	err := each(r, store, func(key []byte, _ uint64, _ []byte) error { return b.Delete(key, nil) })
-	if fault.Is(err, fault.Corruption) {
+	if unreadable(err) {
 		lo, hi := Bounds(store)
 		return b.DeleteRange(lo, hi, nil)
 	}
@@ -175,6 +179,11 @@ func each(r pebble.Reader, store [16]byte, fn func(key []byte, number uint64, va
 		}
 	}
 	return readError(errors.Join(err, it.Error(), it.Close()))
+}
+
+// unreadable reports whether files are damaged, or the disk does not read them.
+func unreadable(err error) bool {
+	return fault.Is(err, fault.Corruption) || errors.Is(err, syscall.EIO)
 }
 
 func readError(err error) error {

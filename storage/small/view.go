@@ -62,6 +62,27 @@ func (v *View) Joined(empty *pebble.DB) (*pebble.Batch, *View, error) {
 	return whole, next, err
 }
 
+// Fits reports whether a store that holds this is small with so many bytes more, if need be after its batches are
+// put together, which join asks for: then whole and joined are as Joined returns them. One that is
+// written at its limit is not put together for each batch.
+func (v *View) Fits(empty *pebble.DB, more int, join bool) (fits bool, whole *pebble.Batch, joined *View, err error) {
+	large := v.Len()+more > MaxBytes
+	if v == nil || !large && !join && v.Batches() < MaxBatches {
+		return !large, nil, nil, nil
+	}
+	if whole, joined, err = v.Joined(empty); err != nil {
+		return false, nil, nil, err
+	}
+	limit := MaxBytes
+	if large {
+		limit = limit * 3 / 4
+	}
+	if joined.Len()+more > limit {
+		return false, nil, nil, whole.Close()
+	}
+	return true, whole, joined, nil
+}
+
 // Len returns the bytes of all batches.
 func (v *View) Len() int {
 	if v == nil {
