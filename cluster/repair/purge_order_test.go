@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -110,11 +111,18 @@ func TestLostAncestorsAreToldOn(t *testing.T) {
 // ordering is edits and purges on their way.
 type ordering struct {
 	history
-	under []func()        // deliveries that are under way
+	under []delivery      // what is under way
 	now   int             // counts what clients do
 	wrote map[doc.Rev]int // when a client wrote a revision the last time
 	gone  map[doc.Rev]int // when the first copy did the last purge that removed a revision, or one on top of it
 	paths map[doc.Rev]doc.Path
+}
+
+// delivery is an edit or a purge on its way to a node.
+type delivery struct {
+	to   *node
+	rev  doc.Rev // of an edit
+	done func()
 }
 
 func (o *ordering) pushAll() {
@@ -155,7 +163,7 @@ func (o *ordering) step(pushes bool) {
 			i := rapid.IntRange(0, len(o.under)-1).Draw(t, "which")
 			f := o.under[i]
 			o.under = slices.Delete(o.under, i, i+1)
-			f()
+			f.done()
 		}
 	case "lose":
 		if len(o.under) > 0 {
@@ -173,6 +181,12 @@ func (o *ordering) step(pushes bool) {
 		if err := n.Compactions.Start(context.Background(), n.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
+		for len(n.Compactions.Running()) > 0 {
+			runtime.Gosched()
+		}
+		// The log of purges is bounded, and refuses what it remembers only. An edit is under way for seconds, in
+		// which as many purges as a log keeps, and a compaction, do not overtake it.
+		o.under = slices.DeleteFunc(o.under, func(d delivery) bool { return d.to == n && o.gone[d.rev] > o.wrote[d.rev] })
 	}
 }
 
@@ -190,7 +204,7 @@ func (o *ordering) sent(n *node, e shard.Edit, r doc.Rev) {
 		if to == n {
 			continue
 		}
-		o.under = append(o.under, func() {
+		o.under = append(o.under, delivery{to, r, func() {
 			res, err := to.Update(context.Background(), shard.UpdateRequest{Copy: to.copy, Trusted: true, NoPath: true, Edits: []shard.Edit{e}})
 			if err == nil && !fault.Is(res[0].Err, fault.Purged) { // left to repair
 				err = res[0].Err
@@ -198,7 +212,7 @@ func (o *ordering) sent(n *node, e shard.Edit, r doc.Rev) {
 			if err != nil {
 				o.t.Fatal(err)
 			}
-		})
+		}})
 	}
 }
 
@@ -236,7 +250,7 @@ func (o *ordering) purgeAt(n *node, id string) {
 	do(n)
 	for _, m := range o.nodes {
 		if m != n {
-			o.under = append(o.under, func() { do(m) })
+			o.under = append(o.under, delivery{to: m, done: func() { do(m) }})
 		}
 	}
 }
