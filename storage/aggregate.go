@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"divan/storage/blocks"
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/keyspace"
@@ -29,7 +30,7 @@ import (
 // Sequences: blocks of 256 and of 65536 numbers.
 //
 // Entries of the low level are sums of merge operands, which the writer adds
-// without reading; those around recent edits are in memory too (lowBlocks).
+// without reading; those around recent edits are in memory too (blocks.Low).
 // Entries of the top level are values, which are in memory always (topBlocks): a
 // merge operand per batch would make every reader add up as many as the
 // memtable holds.
@@ -56,8 +57,8 @@ type aggregateEdit struct {
 	db      pebble.Reader // as of the batch before
 	b       *pebble.Batch
 	top     *topBlocksEdit
-	touched map[string]struct{}     // top borders with a new value
-	own     map[*lowBlocks]struct{} // made by this batch, so that it may change them
+	touched map[string]struct{}      // top borders with a new value
+	own     map[*blocks.Low]struct{} // made by this batch, so that it may change them
 	key     []byte
 	val     []byte
 }
@@ -69,7 +70,7 @@ func (s *Store) aggregateDocs(db pebble.Reader, b *pebble.Batch, cur *topBlocks,
 	if len(deltas) == 0 {
 		return cur, nil
 	}
-	a := &aggregateEdit{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*lowBlocks]struct{}{}}
+	a := &aggregateEdit{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*blocks.Low]struct{}{}}
 	s.limitLowBlocks(cur)
 	if err := a.docs(deltas); err != nil {
 		return nil, err
@@ -110,16 +111,16 @@ func (a *aggregateEdit) docs(deltas []docDelta) error {
 			return err
 		}
 		end, bounded := a.top.next(id)
-		if k+1 < len(low.borders) {
-			end, bounded = low.borders[k+1], true
+		if k+1 < len(low.Borders) {
+			end, bounded = low.Borders[k+1], true
 		}
 		var sum Sums // of the low block
 		for ; i < len(deltas) && (!bounded || deltas[i].id < end); i++ {
 			sum.Add(deltas[i].d)
 		}
 		a.add(id, sum)
-		low.sums[k].Add(sum)
-		a.merge(low.borders[k], sum)
+		low.Sums[k].Add(sum)
+		a.merge(low.Borders[k], sum)
 	}
 	for top := range a.touched {
 		a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelTop, top)
@@ -151,33 +152,33 @@ func (a *aggregateEdit) merge(border string, d Sums) {
 // open opens the blocks that id begins, unless they are there.
 func (a *aggregateEdit) open(id string) error {
 	low, i, err := a.writable(id)
-	if err != nil || low.borders[i] == id {
+	if err != nil || low.Borders[i] == id {
 		return err
 	}
 	id = strings.Clone(id) // the caller's string may be part of a request
 	end, bounded := a.top.next(id)
-	if i+1 < len(low.borders) {
-		end, bounded = low.borders[i+1], true
+	if i+1 < len(low.Borders) {
+		end, bounded = low.Borders[i+1], true
 	}
 	moved, err := a.s.sumDocs(a.db, id, end, !bounded)
 	if err != nil {
 		return err
 	}
-	a.merge(low.borders[i], moved.Neg())
+	a.merge(low.Borders[i], moved.Neg())
 	a.merge(id, moved)
 	// An entry with zero sums marks the border all the same.
 	a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelLow, id)
 	if err := a.b.Merge(a.key, nil, nil); err != nil {
 		return err
 	}
-	low.sums[i].Add(moved.Neg())
-	low.insert(i+1, id, moved)
+	low.Sums[i].Add(moved.Neg())
+	low.Insert(i+1, id, moved)
 	a.s.lowHeld.Add(1)
 	if keyspace.BorderHash(id)&keyspace.TopMask != 0 {
 		return nil
 	}
-	top := low.borders[0]
-	right, sums := low.cut(i + 1)
+	top := low.Borders[0]
+	right, sums := low.Cut(i + 1)
 	a.own[right] = struct{}{}
 	a.top.insert(id)
 	a.top.setLow(id, right)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"divan/storage/blocks"
 	"divan/storage/format"
 	"divan/storage/keyspace"
 	"divan/storage/records"
@@ -199,7 +200,7 @@ func (e *topBlocksEdit) add(key string, d Sums) {
 }
 
 // setLow sets what the block that contains key consists of.
-func (e *topBlocksEdit) setLow(key string, low *lowBlocks) {
+func (e *topBlocksEdit) setLow(key string, low *blocks.Low) {
 	c, b := e.find(key)
 	cell := new(lowCell)
 	cell.Store(low)

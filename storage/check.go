@@ -89,7 +89,7 @@ func (c *checker) checkLow() error {
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(disk.borders, held.borders) || !slices.Equal(disk.sums, held.sums) {
+		if !slices.Equal(disk.Borders, held.Borders) || !slices.Equal(disk.Sums, held.Sums) {
 			c.problemf("low blocks of documents from %q on differ on disk and in memory", b.border)
 		}
 	}

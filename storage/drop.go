@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -149,10 +150,10 @@ func (e *Engine) removeStaged(names []string) (err error) {
 		switch id, _, e2 := identity.Read(e.o.FS, dir); {
 		case e2 == nil && id.Small:
 			dirs, uuids = append(dirs, dir), append(uuids, id.UUID)
-		case e2 == nil || fault.Is(e2, fault.NoCopy) || fault.Is(e2, fault.Corruption):
+		case errors.Is(e2, syscall.EIO) || errors.Is(e2, syscall.EMFILE) || errors.Is(e2, syscall.ENFILE):
+			err = errors.Join(err, e2) // what it names would stay
+		default:
 			err = errors.Join(err, e.o.FS.RemoveAll(dir))
-		default: // what it names would stay
-			err = errors.Join(err, e2)
 		}
 	}
 	if len(uuids) == 0 {

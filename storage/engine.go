@@ -139,6 +139,7 @@ func (e *Engine) prepare() error {
 func (e *Engine) Run(ctx context.Context) error {
 	rewrite := func(s *smallStores) error { return e.rewriteSmall(ctx, s) }
 	e.rewrite.Store(&rewrite)
+	defer e.rewrite.Store(nil)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { e.shared.Scheduler.Run(ctx) })

@@ -21,6 +21,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/instance"
 	"divan/storage/paths"
+	"divan/storage/records"
 	"divan/storage/rewritten"
 	"divan/storage/small"
 )
@@ -492,7 +493,8 @@ func (s *IndexSnapshot) Get(dst, key []byte) (value []byte, ok bool, err error) 
 	if err := s.x.Err(); err != nil {
 		return dst, false, err
 	}
-	return getAppend(s.snap, dst, key)
+	value, ok, err = records.Append(s.snap, dst, key)
+	return value, ok, indexError(err)
 }
 
 // Borrow returns the value of a key without a copy, until back is closed, before the
@@ -513,18 +515,8 @@ func (x *Index) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if err := x.Err(); err != nil {
 		return dst, false, err
 	}
-	return getAppend(x.inst.DB(), dst, key)
-}
-
-func getAppend(r pebble.Reader, dst, key []byte) (value []byte, ok bool, err error) {
-	v, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return dst, false, nil
-	}
-	if err != nil {
-		return dst, false, indexError(err)
-	}
-	return append(dst, v...), true, indexError(closer.Close())
+	value, ok, err = records.Append(x.inst.DB(), dst, key)
+	return value, ok, indexError(err)
 }
 
 // Iterate returns an iterator over the keys from lo on and below hi; an empty

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"go.uber.org/zap"
 
+	"divan/storage/diskspace"
 	"divan/storage/fault"
 	"divan/storage/instance"
 	"divan/storage/small"
@@ -40,7 +41,9 @@ func (e *Engine) runReclaim(ctx context.Context) {
 		}
 		if time.Since(asked) >= reclaimAsked {
 			if spans := e.small.Take(); len(spans) > 0 {
-				e.compactSmall(ctx, spans)
+				if !e.compactSmall(ctx, spans) {
+					e.small.Removed.Store(true)
+				}
 				asked = time.Now()
 			}
 		}
@@ -69,8 +72,10 @@ func (e *Engine) reclaimSmall(ctx context.Context) {
 		}
 	}
 	if !done {
-		e.small.Urgent.Store(urgent)
 		e.small.Removed.Store(true)
+		if urgent {
+			e.small.Urgent.Store(true)
+		}
 	}
 }
 
@@ -113,7 +118,7 @@ func (e *Engine) openSmall() map[[16]byte]*Store {
 	defer e.mu.Unlock()
 	open := map[[16]byte]*Store{}
 	for _, en := range e.mu.entries {
-		if s, ok := en.store.(*Store); ok && s.isSmall() && !s.inst.Opened() && s.Err() == nil {
+		if s, ok := en.store.(*Store); ok && s.isSmall() && s.Err() == nil {
 			open[s.id.UUID] = s
 		}
 	}
@@ -129,16 +134,24 @@ func (e *Engine) mendSmall(s *smallStores) {
 		return
 	}
 	if err := (*run)(s); err != nil {
+		e.small.Failed.Add(1)
 		e.small.NotBefore(time.Now().Add(rewriteAgain))
 		e.log.Error("files of small shards are damaged, and could not be written anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
 		return
 	}
 	e.small.Damaged.Store(false)
+	e.small.Failed.Store(0)
+	e.small.NotBefore(time.Now().Add(reclaimEvery)) // what is kept of each takes room
 	s.inst.NoteRewritten()
 }
 
+// roomToRewrite returns why there is no room for a rewrite: what was there stays.
+func (e *Engine) roomToRewrite(s *smallStores) error {
+	return e.space.RoomFor(s.inst.FileSize() + diskspace.Kept)
+}
+
 func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
-	if err := e.space.RoomFor(s.inst.FileSize()); err != nil {
+	if err := e.roomToRewrite(s); err != nil {
 		return err
 	}
 	known, err := e.dirs.Stores(shardsDir, "")
@@ -152,13 +165,14 @@ func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
 		}
 	}
 	slices.SortFunc(stores, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	r := small.Rewrite{FS: e.o.FS, Dir: s.inst.Dir, Aside: e.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err}
+	r := small.Rewrite{FS: e.o.FS, Dir: s.inst.Dir, Aside: e.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err, Certain: e.small.Failed.Load() >= 5}
 	if e.o.RowTables {
 		r.Table.TableFormat = sstable.TableFormatPebblev4 // as tables of attachments
 	}
 	if r.Empty, err = e.emptyDB(); err != nil {
 		return err
 	}
+	begun := e.small.Begun.Add(1)
 	open := e.openSmall()
 	r.Held = func(store [16]byte) (*small.View, bool) {
 		if s := open[store]; s != nil {
@@ -167,6 +181,9 @@ func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
 		return nil, false
 	}
 	damaged, kept, err := r.Run(ctx, s.inst.DB(), slices.Compact(stores))
+	for _, s := range open {
+		s.rewrites.Store(begun)
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
@@ -24,11 +26,31 @@ const SmallDir = "small-shards"
 // smallStores is that instance. Like a store it is opened on demand, closed when it has failed, and
 // opened again later, for reading while the disk is full. It is pinned by what is on its way
 // to the disk; what small stores read is in memory.
-type smallStores struct{ handle }
+type smallStores struct {
+	handle
+	ends   atomic.Bool   // it is closed with its last pin, to be opened in another way
+	closed chan struct{} // when it was
+}
 
-func (s *smallStores) close(bool) error { return s.inst.Close() }
+func (s *smallStores) close(bool) error {
+	defer close(s.closed)
+	return s.inst.Close()
+}
 
 func (s *smallStores) remove() error { return nil }
+
+// end has the instance be closed when what is under way has ended, as it is to be opened in another way. It
+// does not fail: that would be the end of all stores with a batch on its way.
+func (s *smallStores) end() error {
+	if s.ends.CompareAndSwap(false, true) {
+		s.engine.mu.Lock()
+		s.engine.uncountLocked(&s.handle)
+		s.engine.mu.Unlock()
+	}
+	return errSmallEnds
+}
+
+var errSmallEnds = fault.New(fault.Unavailable, "The files of small shards are opened anew.")
 
 // withSmall calls fn with the instance of the small stores. Where there is none the error is fault.NoCopy.
 func (e *Engine) withSmall(fn func(db *pebble.DB) error) error {
@@ -37,69 +59,81 @@ func (e *Engine) withSmall(fn func(db *pebble.DB) error) error {
 		return err
 	}
 	defer e.release(&s.handle)
-	return errors.Join(fn(s.inst.DB()), s.readErr())
+	return errors.Join(fn(s.inst.DB()), s.Err())
 }
 
-// readErr is Err for what only reads: one that was opened for reading is read until it is closed.
-func (s *smallStores) readErr() error {
-	if err := s.Err(); !errors.Is(err, errOpenedForReading) {
-		return err
-	}
-	return nil
-}
+// endsWithin is how long an instance that ends is waited for: what is under way there, of the caller as well, may be
+// long.
+const endsWithin = 100 * time.Millisecond
 
-// acquireSmall pins the instance of the small stores, and with mayMake makes it where there is none.
+// acquireSmall pins the instance of the small stores, and with mayMake makes it where there is none. One
+// that ends can be read, and written to by a batch that was begun.
 func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
-	m, err := e.acquire(SmallDir, func(string) (member, error) { return e.openSmallStores(mayMake) })
-	if err != nil {
-		return nil, err
+	for again := true; ; again = false {
+		m, err := e.acquire(SmallDir, func(string) (member, error) { return e.openSmallStores(mayMake) })
+		if err != nil {
+			return nil, err
+		}
+		s := m.(*smallStores)
+		err = s.Err()
+		if err == nil && (!again || !s.ends.Load()) {
+			return s, nil
+		}
+		if e.release(&s.handle); err != nil {
+			return nil, err
+		}
+		limit := time.NewTimer(endsWithin)
+		select {
+		case <-s.closed:
+		case <-limit.C:
+		}
+		limit.Stop()
 	}
-	s := m.(*smallStores)
-	if err := s.readErr(); err != nil {
-		e.release(&s.handle)
-		return nil, err
-	}
-	return s, nil
 }
 
 // writableSmall pins it to be written to. The error is fault.InsufficientStorage while the disk is full. It
 // waits while the disk does not keep up.
 func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
-	s, err := e.acquireSmall(mayMake)
-	if err != nil {
-		return nil, err
+	for again := true; ; again = false {
+		s, err := e.acquireSmall(mayMake)
+		if err != nil {
+			return nil, err
+		}
+		if err = e.space.Err(); err == nil {
+			err = e.admitSmall(s)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if e.release(&s.handle); !again || !errors.Is(err, errSmallEnds) {
+			return nil, err
+		}
 	}
-	if err = e.space.Err(); err == nil && s.inst.ReadOnly() {
-		err = s.inst.Fail(errOpenedForReading)
-	}
-	if err == nil {
-		err = e.admitSmall(s)
-	}
-	if err != nil {
-		e.release(&s.handle)
-		return nil, err
-	}
-	return s, nil
 }
 
 // admitSmall returns when the instance takes another batch. Once a compaction met a damaged file it ends, to
-// be written anew when it is opened again. Where that failed it takes what it can.
+// be written anew when it is opened again. Where that cannot be done it takes what it can.
 func (e *Engine) admitSmall(s *smallStores) error {
 	if s.inst.Unreadable() {
 		e.small.Damaged.Store(true)
 	}
 	switch {
+	case s.ends.Load() || s.inst.ReadOnly():
+		return s.end()
 	case !e.small.Damaged.Load() || e.rewrite.Load() == nil:
 		return s.inst.Admit(nil)
 	case e.small.ToRewrite():
-		return s.inst.Fail(errSmallDamaged)
-	case s.inst.Stalled():
-		return fault.Wrap(fault.Unavailable, "The files of small shards are damaged.", errSmallDamaged)
+		if err := e.roomToRewrite(s); err == nil {
+			return s.end()
+		} else if e.small.NotBefore(time.Now().Add(rewriteAgain)) {
+			e.log.Error("files of small shards are damaged, and there is no room to write them anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
+		}
+	}
+	if s.inst.Stalled() {
+		return fault.New(fault.Unavailable, "The files of small shards are damaged.")
 	}
 	return nil
 }
-
-var errSmallDamaged = errors.New("compactions cannot read files of small shards")
 
 // reserveSmall is writableSmall for what gives room back in the end: it takes the room that is kept, and
 // does not wait for compactions.
@@ -108,9 +142,9 @@ func (e *Engine) reserveSmall() (*smallStores, error) {
 	if err != nil || !s.inst.ReadOnly() {
 		return s, err
 	}
-	e.small.Forced.Store(true)
-	defer e.small.Forced.Store(false)
-	_ = s.inst.Fail(errOpenedForReading)
+	e.small.Forced.Add(1)
+	defer e.small.Forced.Add(-1)
+	_ = s.end()
 	e.release(&s.handle)
 	if s, err = e.acquireSmall(false); err == nil && s.inst.ReadOnly() {
 		e.release(&s.handle)
@@ -129,7 +163,7 @@ func (s *smallStores) write(fn func(r pebble.Reader, b *pebble.Batch) error) err
 }
 
 func (e *Engine) openSmallStores(mayMake bool) (member, error) {
-	s := &smallStores{e.newHandle(SmallDir)}
+	s := &smallStores{handle: e.newHandle(SmallDir), closed: make(chan struct{})}
 	files, err := e.o.FS.List(s.inst.Dir)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
@@ -189,9 +223,11 @@ func (e *Engine) removeSmall(stores ...[16]byte) error {
 		return err
 	}
 	defer e.release(&s.handle)
-	if e.small.Removed.Store(true); e.space.Full() {
-		e.small.Urgent.Store(true)
-	}
+	defer func() { // of those that are gone
+		if e.small.Removed.Store(true); e.space.Full() {
+			e.small.Urgent.Store(true)
+		}
+	}()
 	return s.write(func(r pebble.Reader, b *pebble.Batch) error {
 		for _, uuid := range stores {
 			if err := small.Remove(r, b, uuid); err != nil {
@@ -395,7 +431,8 @@ func (b *Batch) place() error {
 // put together.
 func (b *Batch) staysSmall(v *small.View) (stays bool, err error) {
 	empty, err := b.s.engine.emptyDB()
-	if err != nil {
+	u := &b.s.engine.small
+	if err != nil || u.Damaged.Load() || u.Begun.Load() != b.s.rewrites.Load() { // what it has may be damaged, or was not written anew
 		return false, err
 	}
 	b.small.was = v

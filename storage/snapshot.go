@@ -183,7 +183,7 @@ func (s *Snapshot) blocksBefore(id string) (sums Sums, border string, err error)
 	if err != nil {
 		return Sums{}, "", err
 	}
-	within, border := low.before(id)
+	within, border := low.Before(id)
 	sums.Add(within)
 	return sums, border, nil
 }

@@ -48,6 +48,7 @@ type Store struct {
 	opening       sync.Mutex                 // one first write opens the instance; while the store is small each write
 	small         atomic.Pointer[small.View] // what it reads from among the small ones; nil: from inst
 	mayBeSmall    atomic.Bool                // the name of the marker says so
+	rewrites      atomic.Uint64              // of the small ones that had begun when it was read, or have all of it
 	attached      bool                       // opened: its state is known
 	states        atomic.Pointer[statePair]
 	lowHeld       atomic.Int64 // low blocks in memory, about
@@ -116,6 +117,7 @@ func (s *Store) attach(files []string) error {
 	if !s.id.Small {
 		return nil
 	}
+	s.rewrites.Store(s.engine.small.Begun.Load())
 	v, err := s.readSmall()
 	if err != nil || v == nil {
 		return err

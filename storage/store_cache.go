@@ -35,7 +35,7 @@ func (e *Engine) readsOnly(name string) bool {
 	if e.o.ReadOnly {
 		return true
 	}
-	if e.space.Err() == nil || name == SmallDir && e.small.Forced.Load() {
+	if e.space.Err() == nil || name == SmallDir && e.small.Forced.Load() > 0 && !e.small.NoRoom.Load() {
 		return false
 	}
 	e.mu.Lock()
@@ -167,7 +167,8 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	if fault.Is(err, fault.InsufficientStorage) {
 		e.space.NoteFull()
 		if en.name == SmallDir {
-			e.small.Forced.Store(false) // there is no room at all
+			e.small.NoRoom.Store(true)
+			defer e.small.NoRoom.Store(false)
 		}
 		if e.readsOnly(en.name) {
 			s, err = open(en.name)

@@ -38,8 +38,13 @@ const maxUnread = 3
 // files may succeed meanwhile.
 func (i *Instance) Unreadable() bool { return i.stall.unreadable.Load() >= maxUnread }
 
-// NoteRewritten forgets what Unreadable knows: other files have taken their place.
-func (i *Instance) NoteRewritten() { i.stall.unreadable.Store(0) }
+// NoteRewritten forgets that compactions failed: other files have taken the place of those that they read.
+func (i *Instance) NoteRewritten() {
+	i.stall.unreadable.Store(0)
+	i.stall.failed.Store(nil)
+	i.stall.wait.Store(0)
+	i.compactions.Delay(0)
+}
 
 // Stalled reports whether compactions are so far behind that Admit waits.
 func (i *Instance) Stalled() bool { return i.DB().Metrics().Levels[0].Sublevels >= stallTables }

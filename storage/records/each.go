@@ -22,3 +22,15 @@ func Each(r pebble.Reader, lo, hi []byte, fn func(key, value []byte) error) erro
 	}
 	return errors.Join(err, it.Error(), it.Close())
 }
+
+// Append appends the value of a key, when there is one.
+func Append(r pebble.Reader, dst, key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return dst, false, nil
+	}
+	if err != nil {
+		return dst, false, err
+	}
+	return append(dst, v...), true, closer.Close()
+}

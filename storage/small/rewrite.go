@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"divan/storage/fault"
 	"divan/storage/instance"
 )
 
@@ -45,6 +46,8 @@ type Rewrite struct {
 	Table sstable.WriterOptions
 	Empty *pebble.DB   // without a key
 	Err   func() error // why the instance has stopped
+	// Certain takes what the disk does not read for damaged. Else that is an error: the disk may come back.
+	Certain bool
 	// Held returns what a store that is open shows, which is durable, nil: nothing.
 	Held func(store [16]byte) (v *View, open bool)
 }
@@ -61,7 +64,10 @@ func (r *Rewrite) Run(ctx context.Context, db *pebble.DB, stores [][16]byte) (da
 		kept, err = r.keep(db)
 	}
 	if err == nil {
-		err = errors.Join(replace(ctx, db, out.paths), r.Err())
+		if err = replace(ctx, db, out.paths); err != nil && r.Err() == nil {
+			err = errors.Join(err, r.FS.RemoveAll(kept))
+		}
+		err = errors.Join(err, r.Err())
 	}
 	if err != nil {
 		return nil, kept, fmt.Errorf("rewrite small stores: %w", err)
@@ -110,23 +116,27 @@ func (r *Rewrite) readable(ctx context.Context, from pebble.Reader, out *tables,
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var all []pair
-		err := each(from, store, func(key []byte, _ uint64, value []byte) error {
-			all = append(all, pair{bytes.Clone(key), bytes.Clone(value)})
-			return nil
-		})
-		if unreadable(err) {
-			if v, open := r.Held(store); open {
-				all, err = v.pairs(r.Empty, store)
-			} else {
-				damaged, all, err = append(damaged, store), nil, nil
-			}
+		all, err := r.pairs(from, store)
+		if fault.Is(err, fault.Corruption) || r.Certain && unreadable(err) {
+			damaged, all, err = append(damaged, store), nil, nil
 		}
 		if err = errors.Join(err, out.add(all)); err != nil {
 			return nil, err
 		}
 	}
 	return damaged, nil
+}
+
+// pairs returns what a store has: as it is in memory where it is open.
+func (r *Rewrite) pairs(from pebble.Reader, store [16]byte) (all []pair, err error) {
+	if v, open := r.Held(store); open {
+		return v.pairs(r.Empty, store)
+	}
+	err = each(from, store, func(key []byte, _ uint64, value []byte) error {
+		all = append(all, pair{bytes.Clone(key), bytes.Clone(value)})
+		return nil
+	})
+	return all, err
 }
 
 // pair is a key of the instance with its value.

@@ -13,11 +13,14 @@ const maxTaken = 64
 
 // Upkeep is what the instance of the small stores is waiting for. It is safe for concurrent use.
 type Upkeep struct {
-	Damaged atomic.Bool  // its compactions met a damaged file
-	Removed atomic.Bool  // of what was removed some may be on the disk still
-	Urgent  atomic.Bool  // that was while the disk was full
-	Forced  atomic.Bool  // it is opened for writing although the disk is full
-	after   atomic.Int64 // when a rewrite is tried again, in Unix nanoseconds
+	Damaged atomic.Bool   // its compactions met a damaged file
+	Removed atomic.Bool   // of what was removed some may be on the disk still
+	Urgent  atomic.Bool   // that was while the disk was full
+	Forced  atomic.Int32  // callers that have it opened for writing although the disk is full
+	NoRoom  atomic.Bool   // that cannot be done: there is no room at all
+	after   atomic.Int64  // when a rewrite is tried again, in Unix nanoseconds
+	Begun   atomic.Uint64 // rewrites
+	Failed  atomic.Int32  // rewrites that failed one after the other
 
 	mu    sync.Mutex
 	asked map[[16]byte]struct{} // stores that were compacted
@@ -28,8 +31,11 @@ func (u *Upkeep) ToRewrite() bool {
 	return u.Damaged.Load() && time.Now().UnixNano() >= u.after.Load()
 }
 
-// NotBefore has ToRewrite be false until then.
-func (u *Upkeep) NotBefore(t time.Time) { u.after.Store(t.UnixNano()) }
+// NotBefore has ToRewrite be false until then. It reports whether it was not.
+func (u *Upkeep) NotBefore(t time.Time) bool {
+	last := u.after.Load()
+	return last < time.Now().UnixNano() && u.after.CompareAndSwap(last, t.UnixNano())
+}
 
 // Ask has what a store has no more leave the disk before long.
 func (u *Upkeep) Ask(store [16]byte) {
