@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open opens the indexer of a design document's index "i".
 func open(t *testing.T, dialect syntax.Dialect, ddoc string, partitioned bool) search.Indexer {
 	t.Helper()
-	return openWithin(t, time.Minute, dialect, ddoc, partitioned)
+	return openWithin(t, 10*time.Minute, dialect, ddoc, partitioned)
 }
 
 // openWithin is open for functions that have so much time for a document.
