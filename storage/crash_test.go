@@ -174,7 +174,9 @@ func (l *crashLoad) write(ctx context.Context, fn func(b *Batch) error) error {
 // there, no batch is there by half, and nothing that Check knows is broken.
 func TestCrash(t *testing.T) {
 	var total crashed
-	for episode := range uint64(rounds(t, 20)) {
+	n := uint64(rounds(t, 20))
+	// Whether a batch is under way when power is cut is the scheduler's choice: a few short rounds may all miss it.
+	for episode := uint64(0); episode < n || total.lost == 0 && episode < 5*n; episode++ {
 		total.add(crashEpisode(t, episode))
 	}
 	if total.lost == 0 {
