@@ -208,11 +208,11 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 func TestClusterFigures(t *testing.T) {
 	a, _ := couple(t)
 	a.Deps.Figures = func() core.Figures {
-		return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70, DiskFree: 5 << 40, DiskSize: 7 << 40}
+		return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70, DiskFree: 5 << 40, DiskSize: 7 << 40, OpenSmall: 4, SmallBytes: 1 << 20, SmallDamaged: true}
 	}
 	w := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, line := range []string{
-		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_disk_free_bytes 5497558138880\n", "couchdb_disk_size_bytes 7696581394432\n", "couchdb_metadata_leader 1\n",
+		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_disk_free_bytes 5497558138880\n", "couchdb_disk_size_bytes 7696581394432\n", "couchdb_small_stores_open 4\n", "couchdb_small_stores_bytes 1048576\n", "couchdb_small_stores_damaged 1\n", "couchdb_metadata_leader 1\n",
 		"couchdb_cluster_nodes 3\n", "couchdb_cluster_node_up{node=\"away@127.0.0.1\"} 0\n", "couchdb_cluster_node_up{node=\"two@127.0.0.1\"} 1\n",
 	} {
 		if !strings.Contains(w.Body.String(), line) {

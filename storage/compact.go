@@ -68,7 +68,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.isSmall() {
 			return err
 		}
-		s.engine.small.Ask(s.id.UUID)
+		s.engine.small.reclaim.Compacted(s.id.UUID)
 		return nil
 	}
 	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {

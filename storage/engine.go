@@ -48,9 +48,13 @@ type Engine struct {
 	waiting atomic.Int64  // requests that wait for these batches
 	commits atomic.Uint64 // batches whose way has ended
 
-	small    small.Upkeep
-	rewrite  atomic.Pointer[func(*smallStores) error] // of Run; nil before it
-	versions atomic.Uint64                            // given to contents of indexes
+	small struct { // of the instance that has the small stores
+		damage  small.Damage
+		reclaim small.Reclaim
+		forced  atomic.Int32                             // callers that have it opened for writing although the disk is full
+		rewrite atomic.Pointer[func(*smallStores) error] // of Run; nil before it
+	}
+	versions atomic.Uint64 // given to contents of indexes
 
 	empty instance.Empty // what a store without a write reads from
 
@@ -107,7 +111,6 @@ func NewEngine(o Options) (*Engine, error) {
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
 	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
-	e.small.Removed.Store(true) // before the start, for all that is known
 	if !o.ReadOnly {
 		if err := e.prepare(); err != nil {
 			return nil, errors.Join(err, e.releaseShared())
@@ -138,8 +141,8 @@ func (e *Engine) prepare() error {
 // compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	rewrite := func(s *smallStores) error { return e.rewriteSmall(ctx, s) }
-	e.rewrite.Store(&rewrite)
-	defer e.rewrite.Store(nil)
+	e.small.rewrite.Store(&rewrite)
+	defer e.small.rewrite.Store(nil)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { e.shared.Scheduler.Run(ctx) })
@@ -214,16 +217,12 @@ func (e *Engine) releaseShared() error {
 
 func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }
 
-// OpenStores returns how many stores hold a Pebble instance, or the view of a small one, now.
-func (e *Engine) OpenStores() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.mu.open + e.mu.openSmall
-}
-
 // Stats are figures about an engine, for metrics.
 type Stats struct {
 	OpenStores             int    // with a Pebble instance, or the view of a small one
+	OpenSmall              int    // of these with a view
+	SmallBytes             int64  // that the views take, about
+	SmallDamaged           bool   // files of small stores are damaged, and not yet written anew
 	PinnedStores           int    // in use
 	Compactions            int    // running
 	CacheBytes             int64  // blocks in the cache
@@ -242,7 +241,8 @@ func (e *Engine) Stats() Stats {
 	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.OpenStores = e.mu.open + e.mu.openSmall
+	s.OpenStores, s.OpenSmall = e.mu.open+e.mu.openSmall, e.mu.openSmall
+	s.SmallBytes, s.SmallDamaged = e.mu.small, e.small.damage.Met()
 	for _, en := range e.mu.entries {
 		if en.pins > 0 {
 			s.PinnedStores++

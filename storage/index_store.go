@@ -154,7 +154,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 }
 
 func (e *Engine) openInstance(name string) (member, error) {
-	x := &Index{handle: e.newHandle(name), rewritten: rewritten.New()}
+	x := &Index{handle: e.newHandle(name, e.readsOnly(name)), rewritten: rewritten.New()}
 	kind := instance.Kind{Merger: format.IndexMerger(e.o.JoinIndex), Derived: true, TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil

@@ -115,17 +115,17 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 // be written anew when it is opened again. Where that cannot be done it takes what it can.
 func (e *Engine) admitSmall(s *smallStores) error {
 	if s.inst.Unreadable() {
-		e.small.Damaged.Store(true)
+		e.small.damage.Note()
 	}
 	switch {
 	case s.ends.Load() || s.inst.ReadOnly():
 		return s.end()
-	case !e.small.Damaged.Load() || e.rewrite.Load() == nil:
+	case !e.small.damage.Met() || e.small.rewrite.Load() == nil:
 		return s.inst.Admit(nil)
-	case e.small.ToRewrite():
+	case e.small.damage.Due():
 		if err := e.roomToRewrite(s); err == nil {
 			return s.end()
-		} else if e.small.NotBefore(time.Now().Add(rewriteAgain)) {
+		} else if e.small.damage.Postpone(rewriteAgain) {
 			e.log.Error("files of small shards are damaged, and there is no room to write them anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
 		}
 	}
@@ -142,8 +142,8 @@ func (e *Engine) reserveSmall() (*smallStores, error) {
 	if err != nil || !s.inst.ReadOnly() {
 		return s, err
 	}
-	e.small.Forced.Add(1)
-	defer e.small.Forced.Add(-1)
+	e.small.forced.Add(1)
+	defer e.small.forced.Add(-1)
 	_ = s.end()
 	e.release(&s.handle)
 	if s, err = e.acquireSmall(false); err == nil && s.inst.ReadOnly() {
@@ -162,8 +162,19 @@ func (s *smallStores) write(fn func(r pebble.Reader, b *pebble.Batch) error) err
 	return errors.Join(b.Commit(pebble.Sync), b.Close(), s.Err())
 }
 
+// openSmallStores opens the instance, while the disk is full for reading, unless a caller is to give room back.
 func (e *Engine) openSmallStores(mayMake bool) (member, error) {
-	s := &smallStores{handle: e.newHandle(SmallDir), closed: make(chan struct{})}
+	readOnly := e.readsOnly(SmallDir)
+	if readOnly && !e.o.ReadOnly && e.small.forced.Load() > 0 {
+		if s, err := e.openSmallAs(false, mayMake); !fault.Is(err, fault.InsufficientStorage) {
+			return s, err
+		}
+	}
+	return e.openSmallAs(readOnly, mayMake)
+}
+
+func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
+	s := &smallStores{handle: e.newHandle(SmallDir, readOnly), closed: make(chan struct{})}
 	files, err := e.o.FS.List(s.inst.Dir)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
@@ -223,11 +234,7 @@ func (e *Engine) removeSmall(stores ...[16]byte) error {
 		return err
 	}
 	defer e.release(&s.handle)
-	defer func() { // of those that are gone
-		if e.small.Removed.Store(true); e.space.Full() {
-			e.small.Urgent.Store(true)
-		}
-	}()
+	defer func() { e.small.reclaim.Removed(e.space.Full()) }() // of those that are gone
 	return s.write(func(r pebble.Reader, b *pebble.Batch) error {
 		for _, uuid := range stores {
 			if err := small.Remove(r, b, uuid); err != nil {
@@ -431,8 +438,8 @@ func (b *Batch) place() error {
 // put together.
 func (b *Batch) staysSmall(v *small.View) (stays bool, err error) {
 	empty, err := b.s.engine.emptyDB()
-	u := &b.s.engine.small
-	if err != nil || u.Damaged.Load() || u.Begun.Load() != b.s.rewrites.Load() { // what it has may be damaged, or was not written anew
+	damage := &b.s.engine.small.damage
+	if err != nil || damage.Met() || damage.Begun() != b.s.rewrites.Load() { // what it has may be damaged, or was not written anew
 		return false, err
 	}
 	b.small.was = v

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.uber.org/zap"
 
 	"divan/storage/fault"
 	"divan/storage/keyspace"
@@ -65,8 +66,8 @@ func TestSmallStore(t *testing.T) {
 			t.Errorf("FileSize is %d, %v, the batches have %d bytes", size, err, bytes)
 		}
 		e.Release(s)
-		if e.OpenStores() != 2 {
-			t.Errorf("%d stores are held, want the small one and the instance of all small ones", e.OpenStores())
+		if e.Stats().OpenStores != 2 {
+			t.Errorf("%d stores are held, want the small one and the instance of all small ones", e.Stats().OpenStores)
 		}
 		stop()
 		e, stop = startEngine(t, Options{FS: fs})
@@ -216,7 +217,7 @@ func TestSmallStoreIsSetAside(t *testing.T) {
 	if _, ok, err := s.Local("_local/x"); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	if n := e.OpenStores(); n != 1 {
+	if n := e.Stats().OpenStores; n != 1 {
 		t.Errorf("%d stores are open, want one that knows nothing of small ones", n)
 	}
 }
@@ -394,5 +395,135 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// makeSmall makes small stores with documents and returns their models.
+func makeSmall(t *testing.T, e *Engine, first, n int, docs docsOf) (models []*edits) {
+	t.Helper()
+	for i := range n {
+		must(t, e.Create(storeName(first+i), CreateOptions{CopyID: 1}))
+		s := take(t, e, storeName(first+i))
+		w := newEdits()
+		putDocs(t, s, w, docs)
+		if s.small.Load() == nil {
+			t.Fatal("it is not small")
+		}
+		e.Release(s)
+		models = append(models, w)
+	}
+	return models
+}
+
+func flushSmall(t *testing.T, e *Engine) {
+	t.Helper()
+	must(t, e.withSmall(func(db *pebble.DB) error { return db.Flush() }))
+}
+
+// TestInterruptedLeave: the shared instance fails after a store has its own, and before it is no longer among the
+// small ones. Nothing stays there.
+func TestInterruptedLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := vfs.NewMem()
+		var on atomic.Bool
+		e, stop := startEngine(t, Options{FS: failing(base, &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+			return strings.Contains(op.Path, SmallDir) && strings.HasSuffix(op.Path, ".log")
+		}), Logger: zap.NewNop()})
+		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+		s := take(t, e, storeName(0))
+		uuid, w := s.UUID(), newEdits()
+		putDocs(t, s, w, docsOf{20, 10, numbered})
+		on.Store(true)
+		b := s.NewBatch()
+		w.put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
+		commit(t, b)
+		if !s.inst.Opened() || !s.mayBeSmall.Load() {
+			t.Fatal("it has no instance, or the shared one took the removal")
+		}
+		e.Release(s)
+		on.Store(false)
+		stop()
+		e, stop = startEngine(t, Options{FS: base})
+		defer stop()
+		s = take(t, e, storeName(0))
+		w.compare(t, s)
+		e.Release(s)
+		if n, there := amongSmall(t, e, uuid); there {
+			t.Errorf("%d bytes are among the small ones still", n)
+		}
+	})
+}
+
+// TestFailedCreationLeavesNothing: a store whose directory cannot be made is not among the small ones.
+func TestFailedCreationLeavesNothing(t *testing.T) {
+	var on atomic.Bool
+	e, _ := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpMkdirAll && strings.HasSuffix(op.Path, "db1.1")
+	})})
+	makeSmall(t, e, 0, 1, docsOf{1, 1, numbered})
+	keys := func() (n int) {
+		must(t, e.withSmall(func(db *pebble.DB) error {
+			it, err := db.NewIter(nil)
+			must(t, err)
+			for ok := it.First(); ok; ok = it.Next() {
+				n++
+			}
+			return it.Close()
+		}))
+		return n
+	}
+	before := keys()
+	on.Store(true)
+	if err := e.Create(storeName(1), CreateOptions{CopyID: 1}); err == nil {
+		t.Fatal("it was made")
+	}
+	if n := keys(); n != before {
+		t.Errorf("%d keys, %d before", n, before)
+	}
+}
+
+// TestLongIDsLeave: what sequences and heads add to a batch counts for whether a store is small.
+func TestLongIDsLeave(t *testing.T) {
+	s := newStore(t, CreateOptions{CopyID: 1})
+	w, b := newEdits(), s.NewBatch()
+	for i := range 7 {
+		w.put(b, edit{id: strings.Repeat("a", 4000) + string(rune('0'+i))})
+	}
+	commit(t, b)
+	if v := s.small.Load(); v != nil {
+		t.Errorf("it is small with %d bytes, %d allowed", v.Len(), small.MaxBytes)
+	}
+	w.compare(t, s)
+}
+
+// TestSmallStoresOpenByWeight: small stores stay open by what they weigh, not by their number, and those
+// with an instance of their own by number.
+func TestSmallStoresOpenByWeight(t *testing.T) {
+	e, _ := startEngine(t, Options{FS: vfs.NewMem(), MaxOpen: 2})
+	const n = 300
+	makeSmall(t, e, 0, n, docsOf{1, 1, numbered})
+	if got := e.Stats().OpenStores; got < n {
+		t.Errorf("%d stores are open, want %d", got, n)
+	}
+	each := e.Stats().SmallBytes / n
+	if each < 8<<10 || each > 16<<10 {
+		t.Errorf("a small store weighs %d bytes", each)
+	}
+	for i := range int(maxSmallOpen/each) + 10 - n {
+		makeSmall(t, e, n+i, 1, docsOf{1, 1, numbered})
+	}
+	total, open := e.Stats().SmallBytes, e.Stats().OpenSmall
+	if total > maxSmallOpen || total < maxSmallOpen*9/10 {
+		t.Errorf("%d small stores weigh %d bytes, at most %d", open, total, maxSmallOpen)
+	}
+	s := take(t, e, storeName(0)) // closed long since
+	b := s.NewBatch()
+	newEdits().put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
+	commit(t, b)
+	e.Release(s)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.open != 2 || s.weight != 0 { // its own and the shared one
+		t.Errorf("%d instances are open, the store that left weighs %d", e.mu.open, s.weight)
 	}
 }

@@ -86,7 +86,7 @@ func (e *Engine) openStore(name string) (member, error) {
 		return nil, err
 	}
 	s := &Store{
-		handle: e.newHandle(name), id: id, uploads: e.uploads.Of(name),
+		handle: e.newHandle(name, e.readsOnly(name)), id: id, uploads: e.uploads.Of(name),
 	}
 	s.copyID.Store(id.Copy)
 	s.historyBlocks.Store(id.Blocks)
@@ -117,7 +117,7 @@ func (s *Store) attach(files []string) error {
 	if !s.id.Small {
 		return nil
 	}
-	s.rewrites.Store(s.engine.small.Begun.Load())
+	s.rewrites.Store(s.engine.small.damage.Begun())
 	v, err := s.readSmall()
 	if err != nil || v == nil {
 		return err

@@ -23,10 +23,10 @@ type handle struct {
 	log     *zap.Logger
 }
 
-// newHandle makes the handle of a store with an instance that is not open.
-func (e *Engine) newHandle(name string) handle {
+// newHandle makes the handle of a store with an instance that is not open, and is to be opened for reading or not.
+func (e *Engine) newHandle(name string, readOnly bool) handle {
 	log := e.log.With(zap.String("store", name))
-	return handle{engine: e, name: name, log: log, inst: e.shared.New(e.path(name), log, e.readsOnly(name))}
+	return handle{engine: e, name: name, log: log, inst: e.shared.New(e.path(name), log, readOnly)}
 }
 
 // readsOnly reports whether a store is to be opened for reading: the disk is full.
@@ -35,7 +35,7 @@ func (e *Engine) readsOnly(name string) bool {
 	if e.o.ReadOnly {
 		return true
 	}
-	if e.space.Err() == nil || name == SmallDir && e.small.Forced.Load() > 0 && !e.small.NoRoom.Load() {
+	if e.space.Err() == nil {
 		return false
 	}
 	e.mu.Lock()
@@ -166,10 +166,6 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	}
 	if fault.Is(err, fault.InsufficientStorage) {
 		e.space.NoteFull()
-		if en.name == SmallDir {
-			e.small.NoRoom.Store(true)
-			defer e.small.NoRoom.Store(false)
-		}
 		if e.readsOnly(en.name) {
 			s, err = open(en.name)
 		}

@@ -77,6 +77,9 @@ type Figures struct {
 	OpenDatabases      int               // stores held open
 	CacheBytes         int64             // of blocks of stores in memory
 	MemtableBytes      int64             // that the memtables of open stores take at most
+	OpenSmall          int               // small stores held open
+	SmallBytes         int64             // that these take in memory, about
+	SmallDamaged       bool              // files of small stores are damaged, and not yet written anew
 	ScriptEngines      int               // JavaScript engines that exist
 	ScriptBytes        int64             // which they have outside of Go's heap
 	OrphanedShards     int               // that no database names and that were set aside

@@ -376,7 +376,7 @@ func TestMaxDBsOpen(t *testing.T) {
 		h.want("PUT", fmt.Sprintf("/pond%d?q=1", i), "", "201")
 		h.want("PUT", fmt.Sprintf("/pond%d/frog", i), `{"croak":"`+strings.Repeat("x", 20000)+`"}`, "201") // no small store
 	}
-	if n := h.node.engine.OpenStores(); n > 8 { // those in use come on top
+	if n := h.node.engine.Stats().OpenStores; n > 8 { // those in use come on top
 		t.Errorf("%d stores are open", n)
 	}
 	h.end()

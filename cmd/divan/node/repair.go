@@ -97,6 +97,7 @@ func (n *Node) figures() httpapi.Figures {
 	f := httpapi.Figures{
 		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans),
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
+		OpenSmall: stores.OpenSmall, SmallBytes: stores.SmallBytes, SmallDamaged: stores.SmallDamaged,
 		DiskFree: stores.DiskFree, DiskSize: stores.DiskSize, Commits: stores.Commits, LogLines: n.journal.lines(),
 	}
 	f.ReplicationBacklog = n.repair.Jobs()
