@@ -73,10 +73,11 @@ func createNetwork(ctx context.Context, hosts []*host) error {
 			in+"ip link set lo up",
 			in+"ip addr add "+h.ip+"/24 dev eth0",
 			in+"ip link set eth0 up",
+			in+"iptables -F INPUT", // a fault that needs it comes late
 		)
 	}
 	if err != nil {
-		return errors.Join(err, errors.New("network namespaces need root and the package iproute2"))
+		return errors.Join(err, errors.New("network namespaces need root and the packages iproute2 and iptables"))
 	}
 	return nil
 }
