@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -243,9 +244,14 @@ func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
 	return sum
 }
 
-// rounds is how many times a test repeats itself, fewer with -short.
+// rounds is how many times a test repeats itself, fewer with -short, DIVAN_CRASHES when that is set.
 func rounds(t *testing.T, n int) int {
 	t.Helper()
+	if text := os.Getenv("DIVAN_CRASHES"); text != "" {
+		n, err := strconv.Atoi(text)
+		must(t, err)
+		return n
+	}
 	if testing.Short() {
 		return n / 10
 	}
