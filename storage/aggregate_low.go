@@ -1,15 +1,11 @@
 package storage
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/blocks"
-	"divan/storage/format"
-	"divan/storage/keyspace"
-	"divan/storage/records"
 )
 
 // lowCell is where the low level of a top-level block stands once somebody has
@@ -44,25 +40,8 @@ func (a *aggregateEdit) writable(id string) (low *blocks.Low, k int, err error) 
 
 // loadLow reads the low blocks of the top-level block that contains id.
 func loadLow(r pebble.Reader, docs *topBlocks, id string) (*blocks.Low, error) {
-	top := docs.border(id)
-	end := keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow+1, "")
-	if next, ok := docs.next(id); ok {
-		end = keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, next)
-	}
-	low := &blocks.Low{Borders: []string{top}, Sums: make([]Sums, 1)}
-	err := records.Each(r, keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, top), end, func(key, value []byte) error {
-		s, err := format.DecodeSums(value)
-		if border := string(keyspace.AggBorder(key)); border == top {
-			low.Sums[0] = s
-		} else {
-			low.Borders, low.Sums = append(low.Borders, border), append(low.Sums, s)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read aggregates: %w", err)
-	}
-	return low, nil
+	next, _ := docs.next(id)
+	return blocks.ReadLow(r, docs.border(id), next)
 }
 
 // low returns the low blocks around id.

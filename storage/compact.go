@@ -71,7 +71,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		s.engine.small.reclaim.Compacted(s.id.UUID)
 		return nil
 	}
-	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
+	if err := s.inst.Compact(ctx, nil, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)
 	}
 	return nil

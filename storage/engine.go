@@ -52,7 +52,7 @@ type Engine struct {
 		damage  small.Damage
 		reclaim small.Reclaim
 		forced  atomic.Int32                             // callers that have it opened for writing although the disk is full
-		rewrite atomic.Pointer[func(*smallStores) error] // of Run; nil before it
+		mend    atomic.Pointer[func(*smallStores) error] // of Run, nil before and after it
 	}
 	versions atomic.Uint64 // given to contents of indexes
 
@@ -67,7 +67,7 @@ type Engine struct {
 		// the same of small stores, and what they weigh
 		unusedSmall list.List
 		openSmall   int
-		small       int64
+		smallBytes  int64
 		shrunk      time.Time // when memtables were too large the last time
 		retry       map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
@@ -141,8 +141,8 @@ func (e *Engine) prepare() error {
 // compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	rewrite := func(s *smallStores) error { return e.rewriteSmall(ctx, s) }
-	e.small.rewrite.Store(&rewrite)
-	defer e.small.rewrite.Store(nil)
+	e.small.mend.Store(&rewrite)
+	defer e.small.mend.Store(nil)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { e.shared.Scheduler.Run(ctx) })
@@ -242,7 +242,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.OpenStores, s.OpenSmall = e.mu.open+e.mu.openSmall, e.mu.openSmall
-	s.SmallBytes, s.SmallDamaged = e.mu.small, e.small.damage.Met()
+	s.SmallBytes, s.SmallDamaged = e.mu.smallBytes, e.small.damage.Met()
 	for _, en := range e.mu.entries {
 		if en.pins > 0 {
 			s.PinnedStores++

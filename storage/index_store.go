@@ -276,7 +276,7 @@ func (x *Index) Compact(ctx context.Context) error {
 	if x.inst.ReadOnly() {
 		return diskspace.ErrDiskFull()
 	}
-	return indexError(x.inst.Compact(ctx, []byte{0}, []byte{0xff}))
+	return indexError(x.inst.Compact(ctx, nil, []byte{0}, []byte{0xff}))
 }
 
 // Signatures returns the names of the indexes of a copy that are on disk,

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -11,8 +12,10 @@ import (
 	"divan/storage/small"
 )
 
-// reclaimSlice is how much is compacted at once, in bytes, about.
-const reclaimSlice = 16 << 20
+const (
+	reclaimSlice  = 16 << 20         // bytes that are compacted at once, about
+	reclaimWithin = 10 * time.Minute // in which that is done, or not now: damaged files hold compactions up
+)
 
 // runReclaim has what small stores had that were removed, or compacted, leave the disk when it is time. By itself
 // Pebble compacts a table when much of it is deleted.
@@ -26,11 +29,11 @@ func (e *Engine) runReclaim(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		if spans := e.small.reclaim.DueCompacted(); len(spans) > 0 && !e.compactSmall(ctx, spans) {
-			e.small.reclaim.Removed(false)
+		if spans := e.small.reclaim.TakeCompacted(); len(spans) > 0 {
+			e.small.reclaim.EndCompacted(e.compactSmall(ctx, spans))
 		}
-		if due, urgent := e.small.reclaim.DueRemoved(e.space.Full()); due && !e.reclaimSmall(ctx, urgent) {
-			e.small.reclaim.Removed(urgent)
+		if due, urgent := e.small.reclaim.TakeRemoved(e.space.Full()); due {
+			e.small.reclaim.EndRemoved(e.reclaimSmall(ctx, urgent), urgent)
 		}
 	}
 }
@@ -78,10 +81,22 @@ func (e *Engine) compactSmall(ctx context.Context, spans []pebble.KeyRange) bool
 		defer e.release(&s.handle)
 	}
 	for i := 0; err == nil && i < len(spans); i++ {
-		err = s.inst.Compact(ctx, spans[i].Start, spans[i].End)
+		err = s.compact(ctx, spans[i])
+		e.noteDamage(s)
 	}
-	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoCopy) {
+	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoCopy) && !errors.Is(err, errSmallEnds) {
 		e.log.Warn("what small shards had that are deleted or compacted takes room still", zap.Error(err))
 	}
 	return err == nil
+}
+
+// compact compacts a range of keys. It ends early when the instance is to be closed: its pin would hold that up.
+func (s *smallStores) compact(ctx context.Context, span pebble.KeyRange) error {
+	ctx, cancel := context.WithTimeout(ctx, reclaimWithin)
+	defer cancel()
+	err := s.inst.Compact(ctx, s.ending, span.Start, span.End)
+	if s.ends.Load() {
+		return errSmallEnds
+	}
+	return err
 }

@@ -36,12 +36,12 @@ func (e *Engine) openSmall() map[[16]byte]*Store {
 // damaged file: each write would fail before long, of any of them. Where that fails they are read as
 // they are. Called before others use the instance.
 func (e *Engine) mendSmall(s *smallStores) {
-	run := e.small.rewrite.Load()
+	run := e.small.mend.Load()
 	if run == nil || s.inst.ReadOnly() || !e.small.damage.Due() {
 		return
 	}
 	if err := (*run)(s); err != nil {
-		e.small.damage.Failed(rewriteAgain)
+		e.small.damage.Postpone(rewriteAgain)
 		e.log.Error("files of small shards are damaged, and could not be written anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
 		return
 	}
@@ -52,6 +52,13 @@ func (e *Engine) mendSmall(s *smallStores) {
 // roomToRewrite returns why there is no room for a rewrite: what was there stays.
 func (e *Engine) roomToRewrite(s *smallStores) error {
 	return e.space.RoomFor(s.inst.FileSize() + diskspace.Kept)
+}
+
+// noteDamage looks whether compactions of the instance met a damaged file.
+func (e *Engine) noteDamage(s *smallStores) {
+	if s.inst.Unreadable() && e.small.damage.Note() {
+		e.log.Error("files of small shards are damaged; they are written anew with a write, once an hour at most")
+	}
 }
 
 func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
@@ -87,6 +94,9 @@ func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
 	damaged, kept, err := r.Run(ctx, s.inst.DB(), slices.Compact(stores))
 	for _, s := range open {
 		s.rewrites.Store(begun)
+	}
+	if r.Unread {
+		e.small.damage.Unread()
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/small"
 )
 
 // damageTables damages a byte in each table of the small ones.
@@ -164,6 +166,14 @@ func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
 			<-time.After(retryAfter)
 		}
 	}
+	reclaims, end := context.WithCancel(context.Background())
+	var reclaim sync.WaitGroup
+	reclaim.Go(func() { // it must not hold the end of the instance up
+		for reclaims.Err() == nil {
+			e.compactSmall(reclaims, small.Slices(1))
+			<-time.After(retryAfter)
+		}
+	})
 	makeUntil(func() bool { return e.Stats().SmallDamaged })
 	commit(t, held)
 	makeUntil(func() bool { return e.small.damage.Begun() > 0 })
@@ -173,6 +183,8 @@ func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
 		<-time.After(2 * rewriteAgain)
 	}
 	makeUntil(func() bool { return !e.Stats().SmallDamaged }) // what is not read is tried some times
+	end()
+	reclaim.Wait()
 	writeAll(t, open, models)
 	for _, s := range open {
 		e.Release(s)

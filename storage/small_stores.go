@@ -29,6 +29,7 @@ const SmallDir = "small-shards"
 type smallStores struct {
 	handle
 	ends   atomic.Bool   // it is closed with its last pin, to be opened in another way
+	ending chan struct{} // closed when ends
 	closed chan struct{} // when it was
 }
 
@@ -42,10 +43,11 @@ func (s *smallStores) remove() error { return nil }
 // end has the instance be closed when what is under way has ended, as it is to be opened in another way. It
 // does not fail: that would be the end of all stores with a batch on its way.
 func (s *smallStores) end() error {
-	if s.ends.CompareAndSwap(false, true) {
-		s.engine.mu.Lock()
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	if !s.ends.Swap(true) {
+		close(s.ending)
 		s.engine.uncountLocked(&s.handle)
-		s.engine.mu.Unlock()
 	}
 	return errSmallEnds
 }
@@ -114,13 +116,11 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 // admitSmall returns when the instance takes another batch. Once a compaction met a damaged file it ends, to
 // be written anew when it is opened again. Where that cannot be done it takes what it can.
 func (e *Engine) admitSmall(s *smallStores) error {
-	if s.inst.Unreadable() {
-		e.small.damage.Note()
-	}
+	e.noteDamage(s)
 	switch {
 	case s.ends.Load() || s.inst.ReadOnly():
 		return s.end()
-	case !e.small.damage.Met() || e.small.rewrite.Load() == nil:
+	case !e.small.damage.Met() || e.small.mend.Load() == nil:
 		return s.inst.Admit(nil)
 	case e.small.damage.Due():
 		if err := e.roomToRewrite(s); err == nil {
@@ -174,7 +174,7 @@ func (e *Engine) openSmallStores(mayMake bool) (member, error) {
 }
 
 func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
-	s := &smallStores{handle: e.newHandle(SmallDir, readOnly), closed: make(chan struct{})}
+	s := &smallStores{handle: e.newHandle(SmallDir, readOnly), ending: make(chan struct{}), closed: make(chan struct{})}
 	files, err := e.o.FS.List(s.inst.Dir)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
@@ -204,7 +204,7 @@ func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
 		err = s.Err()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.inst.Close())
+		return nil, errors.Join(err, s.close(false))
 	}
 	e.countOpen(&s.handle, 0)
 	return s, nil

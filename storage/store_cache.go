@@ -16,7 +16,7 @@ import (
 type handle struct {
 	engine  *Engine
 	entry   *entry // guarded by engine.mu
-	counted bool   // in engine.mu.open, or the weight in engine.mu.small; guarded by engine.mu
+	counted bool   // in engine.mu.open, or the weight in engine.mu.smallBytes; guarded by engine.mu
 	weight  int64  // about the bytes in memory of one that is small, 0: it has an instance; guarded by engine.mu
 	name    string
 	inst    *instance.Instance
@@ -222,7 +222,7 @@ func (e *Engine) release(s *handle) {
 // tooManyLocked reports whether more stay open than may: those with an instance are counted, as each has
 // files and memtables, and small ones are weighed.
 func (e *Engine) tooManyLocked() bool {
-	return e.mu.open > e.o.MaxOpen || e.mu.small > maxSmallOpen
+	return e.mu.open > e.o.MaxOpen || e.mu.smallBytes > maxSmallOpen
 }
 
 // memoryPause is how long the memtables of all stores may be too large until unused
@@ -266,7 +266,7 @@ func (e *Engine) shrink() {
 		excess--
 		surplus -= gives
 	}
-	for over := e.mu.small - maxSmallOpen; over > 0 && e.mu.unusedSmall.Len() > 0; {
+	for over := e.mu.smallBytes - maxSmallOpen; over > 0 && e.mu.unusedSmall.Len() > 0; {
 		en := e.takeLocked(e.mu.unusedSmall.Front().Value.(*entry))
 		victims = append(victims, en)
 		over -= en.store.base().weight
@@ -357,7 +357,7 @@ func (e *Engine) countOpen(s *handle, weight int64) {
 	if weight == 0 {
 		e.mu.open++
 	} else {
-		e.mu.small += weight
+		e.mu.smallBytes += weight
 		e.mu.openSmall++
 	}
 	excess := e.tooManyLocked()
@@ -373,7 +373,7 @@ func (e *Engine) uncountLocked(s *handle) {
 	case s.weight == 0:
 		e.mu.open--
 	default:
-		e.mu.small -= s.weight
+		e.mu.smallBytes -= s.weight
 		e.mu.openSmall--
 	}
 	s.counted, s.weight = false, 0

@@ -200,10 +200,10 @@ func (i *Instance) Flush() error {
 	return i.Err()
 }
 
-// Compact compacts the files of an open instance. It ends when the instance fails:
-// Pebble would wait for ever for a flush that it repeats for ever, and the store
+// Compact compacts the files of an open instance. It ends when stop is closed (nil: it is not), and when
+// the instance fails: Pebble would wait for ever for a flush that it repeats for ever, and the store
 // stay pinned.
-func (i *Instance) Compact(ctx context.Context, lo, hi []byte) error {
+func (i *Instance) Compact(ctx context.Context, stop <-chan struct{}, lo, hi []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -212,6 +212,7 @@ func (i *Instance) Compact(ctx context.Context, lo, hi []byte) error {
 		defer cancel()
 		select {
 		case <-i.Failed():
+		case <-stop:
 		case <-ctx.Done():
 		}
 	})

@@ -48,6 +48,7 @@ type Rewrite struct {
 	Err   func() error // why the instance has stopped
 	// Certain takes what the disk does not read for damaged. Else that is an error: the disk may come back.
 	Certain bool
+	Unread  bool // set by Run: there was something that the disk does not read
 	// Held returns what a store that is open shows, which is durable, nil: nothing.
 	Held func(store [16]byte) (v *View, open bool)
 }
@@ -120,6 +121,7 @@ func (r *Rewrite) readable(ctx context.Context, from pebble.Reader, out *tables,
 		if fault.Is(err, fault.Corruption) || r.Certain && unreadable(err) {
 			damaged, all, err = append(damaged, store), nil, nil
 		}
+		r.Unread = r.Unread || unreadable(err)
 		if err = errors.Join(err, out.add(all)); err != nil {
 			return nil, err
 		}
