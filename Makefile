@@ -73,7 +73,7 @@ generate: ## the messages between nodes and of the metadata, from the .proto fil
 fuzz: ## every fuzz target for FUZZTIME each
 	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)
 
-crash: ## 1,000 power cuts in memory and 20 killed processes
+crash: ## 1,000 power cuts of shards in memory, 8,000 of stores, and 20 killed processes
 	DIVAN_CRASHES=1000 go test -count=1 -run 'Crash|PowerCut' -timeout 60m ./storage/... ./shard/...
 	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
 

@@ -67,7 +67,7 @@ func (w *Response) Write(p []byte) (n int, err error) {
 	if w.target.Head || w.Status == http.StatusNotModified || w.Status == http.StatusNoContent {
 		return len(p), nil
 	}
-	for first := true; err == nil && (first || n < len(p)); first = false {
+	for more := true; more && err == nil; more = n < len(p) {
 		var one int
 		one, err = w.inner.Write(p[n:min(len(p), n+maxWrite)])
 		n += one
