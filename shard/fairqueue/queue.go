@@ -1,6 +1,8 @@
 package fairqueue
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -263,17 +265,19 @@ func (q *Queue) watchLocked() {
 	}
 }
 
-// takeBack takes the turns of those that have been away for a moment.
+// takeBack takes the turns of holders that have been away for a moment, of the one that
+// has been away for longest first.
 func (q *Queue) takeBack() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mu.timer = nil
 	before := time.Now().Add(-Slice)
-	for t := range q.mu.away {
-		if q.mu.schedule.waiting == 0 {
+	away := slices.SortedFunc(maps.Keys(q.mu.away), func(a, b *Turn) int { return a.since.Compare(b.since) })
+	for _, t := range away {
+		if q.mu.schedule.waiting == 0 || t.since.After(before) {
 			break
 		}
-		if t.since.After(before) || q.o.Yielded != nil && !q.o.Yielded(t) {
+		if q.o.Yielded != nil && !q.o.Yielded(t) {
 			continue
 		}
 		delete(q.mu.away, t)

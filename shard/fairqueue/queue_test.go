@@ -3,6 +3,7 @@ package fairqueue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -172,6 +173,31 @@ func TestThoseThatAreAwayHoldUpNobody(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		q.Close()
+	})
+}
+
+// TestLongestAwayLosesItsTurnFirst: of several holders that are away the one that left
+// first loses its turn.
+func TestLongestAwayLosesItsTurnFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken []int
+		turns := make([]Turn, 30)
+		index := map[*Turn]int{}
+		q := New(Options{Capacity: 10, Busy: errBusy, Yielded: func(t *Turn) bool { taken = append(taken, index[t]); return true }})
+		for i := range turns {
+			index[&turns[i]] = i
+			if err := q.Acquire(t.Context(), &turns[i], Flow{Database: "a"}, time.Now(), 0); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Millisecond)
+			turns[i].Leave(time.Now())
+		}
+		if len(taken) != 20 || !slices.IsSorted(taken) {
+			t.Errorf("the turns were taken in this order: %v", taken)
+		}
+		for i := range turns {
+			turns[i].Abandon()
+		}
 	})
 }
 
