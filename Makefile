@@ -9,7 +9,7 @@ TIMES ?= 50
 export CGO_ENABLED ?= 0
 export VERSION
 
-.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers clients console browser attack bench clean
+.PHONY: help generate build run cluster image deb up test race race-all nightly verify fix lint fuzz crash sim replay chaos outage peers clients console browser attack model bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,22 +42,40 @@ up: build ## three nodes in containers, set up as a cluster
 	docker compose up --build -d
 
 test: ## every test
-	go test ./...
+	./dev test
+
+# Where goroutines meet: the packages on tidy's list of files with go statements. The
+# last commits touched the others; a clone that lacks so many tests everything.
+RACE = $(shell git diff --name-only HEAD~10 -- '*.go' >/dev/null 2>&1 || echo ./...; \
+	{ cut -d' ' -f1 cmd/tidy/testdata/goroutines.txt; git diff --name-only HEAD~10 -- '*.go' 2>/dev/null; } | \
+	grep -v '^cmd/' | xargs -n1 dirname | sort -u | while read -r d; do \
+	ls $$d/*_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
 # One processor for each test binary: with more, the timers of a synctest bubble run on
 # two threads with one context of the race detector, whose stack then grows until the
 # process crashes (golang/go#78156). Races are found all the same.
-race: ## every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GOMAXPROCS=1 go test -race -short -timeout 30m -p $$(getconf _NPROCESSORS_ONLN) ./...
+RACETEST = CGO_ENABLED=1 GOMAXPROCS=1 go test -race -short -vet=off -timeout 30m -p $$(getconf _NPROCESSORS_ONLN)
 
-lint: ## golangci-lint and dead code
-	go run $(GOLANGCI) run ./...
+race: ## the race detector where goroutines meet, and on what the last ten commits touched (needs a C compiler)
+	$(RACETEST) $(RACE) ./cmd/divan/node
+
+race-all: ## every test under the race detector
+	$(RACETEST) ./...
+
+nightly: ## what CI leaves out: all under the race detector, 500 simulated clusters, every fuzz target, power cuts, attacks
+	$(MAKE) race-all
+	$(MAKE) sim SEEDS=500
+	$(MAKE) fuzz FUZZTIME=20s
+	$(MAKE) crash
+	$(MAKE) attack
+
+lint: ## golangci-lint, which has all of go vet, and dead code
+	go run -ldflags='-s -w' $(GOLANGCI) run ./...
 	@out=$$(go run $(DEADCODE) -test ./...) && test -z "$$out" || { echo "dead code:"; echo "$$out"; exit 1; }
 
-verify: ## what CI checks before the tests: format, module files, vet, the console's files, lint
+verify: ## what CI checks before the tests: format, module files, the console's files, lint
 	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	go mod tidy -diff
-	go vet ./...
 	go run ./cmd/console check
 	$(MAKE) lint
 
@@ -78,7 +96,7 @@ crash: ## 1,000 power cuts of shards in memory, 8,000 of stores, and 20 killed p
 	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
 
 sim: ## 500 simulated clusters with faults (SEEDS=20000: as many)
-	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 12h -run Seeds ./cmd/sim
+	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -vet=off -timeout 12h -run Seeds ./cmd/sim
 
 replay: ## one simulated cluster 50 times, and how often it fails (SEED=4711, TIMES=200)
 	GOGC=800 GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 DIVAN_SIM_SEED=$(SEED) DIVAN_SIM_REPLAYS=$(TIMES) go test -count=1 -timeout 12h -run Seeds -v ./cmd/sim
@@ -96,13 +114,16 @@ console: ## the files of the web console, from httpapi/console/web
 	go run ./cmd/console build
 
 browser: ## the web console in Chromium, which ./dev browser installs when there is none
-	DIVAN_REQUIRE_BROWSER=1 go test -count=1 ./cmd/browser
+	DIVAN_REQUIRE_BROWSER=1 go test -count=1 -vet=off ./cmd/browser
 
 clients: build ## tries pouchdb-find, PouchDB's queries, nano, couchbackup and promtool on a server (needs Node.js, the npm registry and the Go proxy)
 	go run ./cmd/clients $(CLIENTS)
 
 attack: build ## an attacker and a clumsy operator against real processes, in about five minutes (a full disk needs root)
 	go run ./cmd/attack $(ATTACK)
+
+model: ## random queries against models in memory, DIVAN_MODEL_MINUTES each (60); DIVAN_MODEL_SEED=n asks those of a failed round again
+	DIVAN_MODEL_MINUTES=$${DIVAN_MODEL_MINUTES:-60} go test -count=1 -timeout 0 -v -run 'RowsAgainstModel|SelectorsAgainstModel' ./cmd/divan/node/...
 
 bench: build ## loads a server of its own and prints the figures
 	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...

@@ -33,7 +33,7 @@ type keyed struct {
 func newKeyed(ctx context.Context, d *listings, q DocsQuery) *keyed {
 	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
 	if q.IncludeDocs {
-		k.docs = window.New(d.config.Load().CouchDB.MaxDocumentSize, keyWindow)
+		k.docs = window.New(d.config.Load().CouchDB.MaxDocumentSize, keyWindow, q.Memory)
 	}
 	if q.Namespace != AllDocs {
 		space := spaceOf(&DocsQuery{Namespace: q.Namespace})
@@ -70,24 +70,26 @@ func (k *keyed) next() (*shard.Row, error) {
 			return nil, err
 		}
 		if k.q.IncludeDocs {
-			k.measure()
+			if err := k.measure(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return &k.rows[k.at], nil
 }
 
 // measure goes by the documents that were read for how many are read next.
-func (k *keyed) measure() {
+func (k *keyed) measure() error {
 	bytes := 0
 	for i := range k.rows {
 		if d := k.rows[i].Doc; d != nil {
 			bytes += len(d.Body)
 		}
 	}
-	k.docs.Read(len(k.rows), bytes)
+	return k.docs.Read(len(k.rows), bytes)
 }
 
-func (k *keyed) close() {}
+func (k *keyed) close() { k.docs.Close() }
 
 // Winners returns a row with its document for each id, like AllDocs with keys.
 func (d *listings) Winners(ctx context.Context, ids []string) ([]shard.Row, error) {

@@ -158,9 +158,6 @@ func (f *Feed) refill(p *changePart) error {
 		return nil
 	}
 	f.looked(b.Upto)
-	if f.query.Beat != nil {
-		f.query.Beat()
-	}
 	return nil
 }
 

@@ -56,6 +56,9 @@ func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart 
 		// Another copy may show rows again: it is better to wait a little.
 		Patience: fanout.NudgeLimit, Limit: fanout.NudgeLimit * time.Duration(len(copies)), Stall: fanout.StallLimit,
 	}
+	if f.query.Filter.Kind != 0 {
+		p.Beat = f.query.Beat
+	}
 	return p
 }
 

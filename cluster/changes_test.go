@@ -418,7 +418,7 @@ func TestFeedBeats(t *testing.T) {
 	bulk(t, d, ids...)
 	beats := 0
 	f, err := d.Changes(t.Context(), ChangesQuery{
-		Limit: NoLimit, Filter: shard.Filter{Kind: shard.FilterDesign}, Beat: func() { beats++ },
+		Limit: NoLimit, Filter: shard.Filter{Kind: shard.FilterDesign}, Beat: func() time.Duration { beats++; return time.Second },
 	})
 	if err != nil {
 		t.Fatal(err)

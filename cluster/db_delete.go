@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/fanout"
+	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/storage/fault"
 )
@@ -20,7 +21,23 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c.handles.forget(name)
+	c.dropCopies(ctx, m)
+	return nil
+}
+
+// DeleteExactly is DeleteDB for one database and no other that has its name by
+// now; that is fault.NotFound.
+func (c *Coordinator) DeleteExactly(ctx context.Context, m *meta.Database) error {
+	if err := c.meta.DeleteExactly(ctx, m); err != nil {
+		return err
+	}
+	c.dropCopies(ctx, m)
+	return nil
+}
+
+// dropCopies removes what there is of a database that is deleted.
+func (c *Coordinator) dropCopies(ctx context.Context, m *meta.Database) {
+	c.handles.forget(m.Name)
 	ctx = context.WithoutCancel(ctx)
 	soon, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	defer cancel()
@@ -33,7 +50,6 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 		}
 		return nil
 	})
-	return nil
 }
 
 // dropElsewhere removes a copy that another node holds, which does that by

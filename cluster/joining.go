@@ -28,6 +28,9 @@ func (c *Coordinator) keepJoining(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-c.held.Shards.Copies.LossNews():
+			c.missLost(ctx)
+			continue
 		case <-c.missing.Wake():
 		}
 		all := c.missing.Take()
@@ -40,6 +43,20 @@ func (c *Coordinator) keepJoining(ctx context.Context) {
 		pause, cancel := context.WithTimeout(ctx, joinPause)
 		<-pause.Done()
 		cancel()
+	}
+}
+
+// missLost has copies of this node that have lost what they held join, or be lost.
+func (c *Coordinator) missLost(ctx context.Context) {
+	for _, name := range c.held.Shards.Copies.ContentsLost() {
+		db, _, ok := c.meta.CopyIn(name, c.node)
+		if !ok {
+			continue
+		}
+		d := newDB(c, db)
+		if err := c.handles.turn(d, func() error { return c.ensureStill(ctx, d) }); err != nil && ctx.Err() == nil {
+			c.log.Warn("a copy that has lost what it held is not missed yet", zap.String("copy", name), zap.Error(err)) // a sweep does that
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"time"
+
 	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/memory"
 )
 
 // NoLimit as a limit, like any negative number, means all rows.
@@ -91,6 +94,8 @@ type DocsQuery struct {
 	Conflicts        bool // with IncludeDocs: Doc.Conflicts is filled in
 	UpdateSeq        bool // DocRows.UpdateSeq is filled in
 	System           bool // LocalDocs: also the server's own checkpoints
+	// Memory counts documents of Keys that wait for their rows; nil: nothing does.
+	Memory memory.Holder
 }
 
 // ChangesQuery selects rows of a changes feed.
@@ -102,7 +107,7 @@ type ChangesQuery struct {
 	Filter      shard.Filter
 	IncludeDocs bool
 	Conflicts   bool // with IncludeDocs: Doc.Conflicts is filled in
-	// Beat, when not nil, is called by Next now and then while a filter lets
-	// nothing through, so that the caller can send a heartbeat.
-	Beat func()
+	// Beat, when not nil, is called by Next before it waits for a filter, and again after the
+	// time that it has returned, so that the caller can send a heartbeat when one is due.
+	Beat func() time.Duration
 }

@@ -189,8 +189,13 @@ func (k *reconciler) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := k.c.held.Shards.Copies.FindLost(ctx); err != nil {
+		return err
+	}
 	plan := meta.Reconcile(k.c.meta.Databases(), k.c.node, names)
-	k.c.lost.Listed(wanted(names, plan.Drop), plan.Create)
+	here := wanted(names, k.c.held.Shards.Copies.ContentsLost())
+	plan.Create = meta.Reconcile(k.c.meta.Databases(), k.c.node, here).Create
+	k.c.lost.Listed(wanted(here, plan.Drop), plan.Create)
 	for _, name := range plan.Create {
 		if db, _, ok := k.c.meta.CopyIn(name, k.c.node); ok {
 			k.make(ctx, db)
@@ -202,8 +207,8 @@ func (k *reconciler) sweep(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wanted returns the copies on disk without those that no database names. Both
-// lists are sorted.
+// wanted returns the copies on disk without those that no database names, or that have lost what they
+// held. Both lists are sorted.
 func wanted(names, orphans []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, orphan := slices.BinarySearch(orphans, name)

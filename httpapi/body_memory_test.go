@@ -128,7 +128,7 @@ func TestLargeBodiesLeaveRoom(t *testing.T) {
 // TestMemoryOfParts: small attachments are kept until their document is written, as long
 // as there is memory for them. The others are stored, and all of them are there in the end.
 func TestMemoryOfParts(t *testing.T) {
-	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "4000000"}})
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "5000000"}})
 	s.text(201, "PUT", "/db", nil)
 	const parts = 60
 	content := func(i int) string { return strings.Repeat(string(rune('A'+i)), 50_000) }
@@ -152,7 +152,7 @@ func TestMemoryOfParts(t *testing.T) {
 		if _, err := io.WriteString(write, tc.body[:last]); err != nil {
 			t.Fatal(err)
 		}
-		for s.api.Memory.Used() < 2_500_000 { // what there is for them is used
+		for s.api.Memory.Used() < 2_500_000 { // most of what there is for an account is used
 			<-time.After(time.Millisecond)
 		}
 		if _, err := io.WriteString(write, tc.body[last:]); err != nil {

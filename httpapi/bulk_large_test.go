@@ -12,7 +12,7 @@ import (
 // TestLargeBulk has bodies that are parsed as they come: what is stored, answered
 // and refused is the same as of small ones, and of memory only what is kept.
 func TestLargeBulk(t *testing.T) {
-	s := newSite(t, config.Values{"couchdb": {"max_document_size": "1000000"}, "chttpd": {"max_body_memory": "60000000"}})
+	s := newSite(t, config.Values{"couchdb": {"max_document_size": "1000000"}, "chttpd": {"max_body_memory": "75000000"}})
 	s.text(201, "PUT", "/db", nil)
 	const n = 3000
 	docs := make([]string, n)

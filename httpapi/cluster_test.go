@@ -100,6 +100,8 @@ func TestOtherNodes(t *testing.T) {
 		{"adm", "GET", away + "/_stats", "", 412, down},
 		{"adm", "PUT", away + "/_config/a/b", `"c"`, 412, down},
 		{"adm", "GET", "/_node/nobody@127.0.0.1/_stats", "", 404, `{"error":"not_found","reason":"no such node: nobody@127.0.0.1"}`},
+		{"adm", "GET", "/_node/nonode@nohost/_stats", "", 404, `{"error":"not_found","reason":"no such node: nonode@nohost"}`},
+		{"adm", "PUT", "/_node/couchdb@127.0.0.1/_config/a/b", `"c"`, 404, ""},
 		{"", "GET", two + "/_config", "", 401, ""},
 		{"", "GET", two + "/_stats", "", 401, ""},
 	})
@@ -254,6 +256,7 @@ func TestStatsAreJSONAndPrometheusText(t *testing.T) {
 	for range 3 {
 		apitest.Ask(t, a, "GET /_up", "")
 	}
+	apitest.Ask(t, a, "POST /_session", `name=none&password=none`, "Content-Type: application/x-www-form-urlencoded")
 	text := apitest.Ask(t, a, "GET /_node/_local/_stats", "", admin).Body.Bytes()
 	if _, err := doc.Canonical(nil, text); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -267,8 +270,8 @@ func TestStatsAreJSONAndPrometheusText(t *testing.T) {
 	}
 	out := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", admin).Body.Bytes()
 	for _, line := range []string{
-		`couchdb_httpd_request_methods{method="GET"} 4`, `couchdb_httpd_status_codes{code="200"} 4`, `couchdb_httpd_requests_total 4`,
-		`couchdb_request_time_seconds_count 4`, `couchdb_auth_cache_requests_total 2`, `couchdb_auth_cache_misses_total 1`, `couchdb_logins_waiting 0`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
+		`couchdb_httpd_request_methods{method="GET"} 4`, `couchdb_httpd_status_codes{code="200"} 4`, `couchdb_httpd_requests_total 5`,
+		`couchdb_request_time_seconds_count 5`, `couchdb_auth_cache_requests_total 1`, `couchdb_auth_cache_misses_total 1`, `couchdb_logins_waiting 0`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
 	} {
 		if !bytes.Contains(out, []byte(line+"\n")) {
 			t.Errorf("no line %q", line)

@@ -54,13 +54,16 @@ func TestDBUpdates(t *testing.T) {
 		deleted = `{"db_name":"a","type":"deleted","seq":S}`
 		open    = "{\"results\":[\n"
 		end     = "\n],\n\"last_seq\":S}\n"
-		all     = open + created + ",\n" + updated + ",\n" + deleted + end
+		all     = open + created + ",\r\n" + updated + ",\r\n" + deleted + end
 	)
+	raw := func(id string) string { // a row like that of any feed
+		return `{"seq":S,"id":"` + id + `","changes":[{"rev":S}]}`
+	}
 	for _, tc := range []struct{ query, want string }{
 		{"", all},
-		{"?feed=normal&descending=true", open + deleted + ",\n" + updated + ",\n" + created + end},
+		{"?feed=normal&descending=true", open + deleted + ",\r\n" + updated + ",\r\n" + created + end},
 		{"?limit=0", open + end},
-		{"?limit=2", open + created + ",\n" + updated + end},
+		{"?limit=2", open + created + ",\r\n" + updated + end},
 		{"?since=now", open + end},
 		{"?since=0&what=ever&heartbeat=false", all},
 		{"?feed=longpoll&timeout=300000", all},
@@ -69,7 +72,10 @@ func TestDBUpdates(t *testing.T) {
 		{"?feed=longpoll&limit=1", open + created + end},
 		{"?feed=continuous&timeout=0", created + "\n" + updated + "\n" + deleted + "\n{\"last_seq\":S}\n"},
 		{"?feed=continuous&limit=1", created + "\n{\"last_seq\":S}\n"},
-		{"?feed=eventsource&limit=1", "data: " + created + "\nid: S\n\n"},
+		{"?feed=eventsource&limit=2", "data: " + raw("created:a") + "\nid: S\n\ndata: " + raw("_design/x") + "\nid: S\n\n"},
+		{"?feed=eventsource&descending=true&limit=1", "data: " + raw("deleted:a") + "\nid: S\n\n"},
+		{"?feed=eventsource&limit=0", ""},
+		{"?feed=eventsource&since=now&timeout=0", ""},
 	} {
 		got, want := plainLines(updates(t, a, tc.query)), plainLines(tc.want) // a feed that waits may begin with a line end
 		if got != want {

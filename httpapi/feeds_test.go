@@ -168,6 +168,41 @@ func TestHeartbeatsWhileFiltering(t *testing.T) {
 	}
 }
 
+// TestHeartbeatsOfSlowFilter: a feed of any kind says something while one batch of a filter takes
+// longer than the pause between heartbeats, and what it says is still what it has to be.
+func TestHeartbeatsOfSlowFilter(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?q=1", nil)
+	var docs strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&docs, `,{"_id":"%06d"}`, i)
+	}
+	s.text(201, "POST", "/db/_bulk_docs", `{"docs":[`+docs.String()[1:]+`]}`)
+	s.text(201, "PUT", "/db/_design/f", `{"filters":{`+
+		`"slow":"function (doc) { for (var t = Date.now(); Date.now() - t < 5;); return doc._id == '_design/f'; }",`+
+		`"late":"function (doc) { for (var t = Date.now(); Date.now() - t < 5;); if (doc._id == '_design/f') throw({forbidden: 'no'}); return false; }"}}`)
+	for feed, beat := range map[string]string{"normal": "\n", "longpoll": "\n", "continuous": "\n", "eventsource": "event: heartbeat\ndata: \n\n"} {
+		text := s.text(200, "GET", "/db/_changes?filter=f/slow&heartbeat=20&limit=1&feed="+feed, nil)
+		row := strings.Index(text, `"id":"_design/f"`)
+		if row < 0 || strings.Count(text[:row], beat) < 3 {
+			t.Errorf("%s: %q", feed, text)
+		}
+		if (feed == "normal" || feed == "longpoll") && !json.Valid([]byte(text)) {
+			t.Errorf("%s: no JSON: %q", feed, text)
+		}
+	}
+	text := s.text(200, "GET", "/db/_changes?filter=f/late&heartbeat=20", nil)
+	if !strings.HasPrefix(text, "{\"results\":[\n\n") || !strings.HasSuffix(text, "}\n") || !strings.Contains(text, "\n\n{\"error\":\"") {
+		t.Errorf("an error after heartbeats: %q", text)
+	}
+	if text := s.text(200, "GET", "/db/_changes?filter=f/slow&heartbeat=20&buffer_response=true", nil); !json.Valid([]byte(text)) {
+		t.Errorf("kept to its end: %q", text)
+	}
+	if res := s.do("GET", "/db/_changes?filter=f/late&heartbeat=20&buffer_response=true", nil); res.StatusCode == http.StatusOK {
+		t.Error("an answer that is kept to its end has lost the status of its error")
+	}
+}
+
 // TestFeedsEnd checks that feeds end as they should, with their last sequence,
 // when the database goes and when the server stops.
 func TestFeedsEnd(t *testing.T) {

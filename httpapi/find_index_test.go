@@ -54,6 +54,23 @@ func TestIndexAgain(t *testing.T) {
 	s.text(400, "POST", "/db/_index", `{"index":{"fields":["a"]},"ddoc":"_design/"}`)
 }
 
+// The name of an index that is made without one is of its definition.
+func TestIndexWithoutName(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	names := map[string]bool{}
+	for _, body := range []string{`{"index":{"fields":["a"]}}`, `{"index":{"fields":["b"]}}`, `{"index":{},"type":"text"}`, `{"index":{"fields":[{"name":"a","type":"string"}]},"type":"text"}`} {
+		first := create(t, s, body)
+		if len(first.Name) != 40 || strings.Trim(first.Name, "0123456789abcdef") != "" || first.Result != "created" || names[first.Name] {
+			t.Errorf("%s: %+v", body, first)
+		}
+		names[first.Name] = true
+		if again := create(t, s, body); again.Name != first.Name || again.ID != first.ID || again.Result != "exists" {
+			t.Errorf("%s: %+v after %+v", body, again, first)
+		}
+	}
+}
+
 // Two indexes of the same fields are in design documents of their own, and each is a
 // view that counts.
 func TestIndexIsView(t *testing.T) {

@@ -139,7 +139,7 @@ func TestTextChoice(t *testing.T) {
 			}
 		}
 	}
-	explain(200, `{"selector":{"n":1}}`, `"name":"all","type":"text"`, `"reasons":[{"name":"unfavored_type"}]`, `{"type":"text","indexable_fields":["n_3anumber"],"unindexable_fields":[]}`, `"partition":null,"sort":"relevance"`)
+	explain(200, `{"selector":{"n":1}}`, `"name":"all","type":"text"`, `"reasons":[{"name":"unfavored_type"}]`, `{"type":"text","indexable_fields":["n:number"],"unindexable_fields":[]}`, `"partition":null,"sort":"relevance"`)
 	explain(200, `{"selector":{}}`, `"name":"_all_docs"`, `"reasons":[{"name":"empty_selector"}]`)
 	explain(200, `{"selector":{"n":{"$keyMapMatch":{"$eq":"a"}}}}`, `"name":"_all_docs"`, `"reasons":[{"name":"field_mismatch"}]`)
 	explain(400, `{"selector":{"n":{"$keyMapMatch":{"$eq":"a"}}},"use_index":"t"}`, "Invalid text operator: $keyMapMatch")

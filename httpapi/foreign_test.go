@@ -65,6 +65,8 @@ func TestAllOrNothing(t *testing.T) {
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":""}]}`, 400, ""},
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[]}`, 417, `[]`},
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":false,"docs":[{"_id":"a"}]}`, 201, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"new_edits":false,"all_or_nothing":true,"docs":[{"_id":"r","_rev":"1-abc"}]}`, 201, `[]`},
+		{"adm", "GET", "/db/r", "", 200, `{"_id":"r","_rev":"1-abc"}`},
 	})
 }
 

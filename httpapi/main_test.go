@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -72,4 +73,11 @@ func follow(t *testing.T, h http.Handler, steps []visit) {
 			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
 		}
 	}
+}
+
+// serve answers a request that a test has made itself.
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
 }

@@ -19,7 +19,7 @@ func reshardAPI(t *testing.T, values map[string]string) *API {
 	const name = "divan@127.0.0.1"
 	group := reshardtest.NewGroup(name)
 	return nodeAs(t, name, config.Values{"reshard": values}, func(d *core.Deps) {
-		d.Reshard = reshard.NewTable(group, group, d.Config)
+		d.Reshard = reshard.NewTable(group, d.Meta, d.Config)
 	})
 }
 

@@ -176,6 +176,10 @@ func TestFullTextNeighbours(t *testing.T) {
 	find("pond", "inpond", 2)
 }
 
+// eitherStatus stands for what docs/decisions/0054 says of memory (200, the document is left out) and of
+// time (500): which of them ends first depends on the machine.
+const eitherStatus = 0
+
 // TestIndexFunctionsHarmNobody: a function that loops, throws or takes all memory is an error
 // of its own index, and of nothing else.
 func TestIndexFunctionsHarmNobody(t *testing.T) {
@@ -190,7 +194,7 @@ func TestIndexFunctionsHarmNobody(t *testing.T) {
 		rows     int
 	}{
 		"loops":     {"for (;;) {}", 500, 0},
-		"eats":      {"var a = []; for (;;) a.push(new Array(100000).join('x'))", 500, 0},
+		"eats":      {"var a = []; for (;;) a.push(new Array(100000).join('x'))", eitherStatus, 0},
 		"throws":    {"if (doc.n == 1) throw 'no'; index('n', doc.n)", 200, 1},
 		"replaces":  {"index = null; index('n', doc.n)", 200, 0},
 		"late":      {"index('n', doc.n); undefined_function()", 200, 0},
@@ -200,6 +204,9 @@ func TestIndexFunctionsHarmNobody(t *testing.T) {
 		apitest.Must(t, err)
 		s.must(201, "PUT /bad/_design/"+name, string(body))
 		status, answer := s.ask("GET /bad/_design/"+name+"/_search/i?q="+url.QueryEscape("*:*"), "")
+		if c.status == eitherStatus && (status == 200 || status == 500) {
+			c.status = status
+		}
 		if status != c.status || len(ids(answer)) != c.rows {
 			t.Errorf("%s: %d %.200v, want %d and %d rows", name, status, answer, c.status, c.rows)
 		}

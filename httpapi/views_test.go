@@ -27,18 +27,18 @@ func TestReduceOverflow(t *testing.T) {
 		{"_id": "c", "key": "long", "n": 600}, {"_id": "d", "key": "short", "n": 2}]}`)
 	s.text(201, "PUT", "/db/_design/r", keeps)
 
-	const reason = `{"error":"reduce_overflow_error","reason":"Reduce output must shrink more rapidly: input size: `
+	const reason = `{"key":null,"error":"reduce_overflow_error","reason":"Reduce output must shrink more rapidly: input size: `
 	whole := s.text(200, "GET", "/db/_design/r/_view/keeps", nil)
-	if !strings.HasPrefix(whole, "{\"rows\":[\r\n"+reason) || !strings.HasSuffix(whole, "\",\"key\":null}\r\n]}\n") {
+	if !strings.HasPrefix(whole, "{\"rows\":[\r\n"+reason) || !strings.HasSuffix(whole, " context: \"}\r\n]}\n") {
 		t.Errorf("all rows: %.300s", whole)
 	}
 	groups := strings.Split(s.text(200, "GET", "/db/_design/r/_view/keeps?group=true", nil), "\r\n")
-	if len(groups) != 4 || !strings.HasPrefix(groups[1], reason) || !strings.HasSuffix(groups[1], `","key":null},`) ||
+	if len(groups) != 4 || !strings.HasPrefix(groups[1], reason) || !strings.HasSuffix(groups[1], ` context: "},`) ||
 		groups[2] != `{"key":"short","value":["some text","some text"]}` {
 		t.Errorf("groups: %.300q", groups)
 	}
 	if got := s.text(200, "GET", "/db/_design/r/_list/rows/keeps?group=true", nil); !strings.HasPrefix(got, reason) ||
-		!strings.HasSuffix(got, `"key":null};{"key":"short","value":["some text","some text"]};`) {
+		!strings.HasSuffix(got, ` context: "};{"key":"short","value":["some text","some text"]};`) {
 		t.Errorf("the rows of a list: %.300s", got)
 	}
 	if got := s.text(200, "GET", "/db/_design/r/_view/own", nil); !strings.Contains(got, `{"key":null,"value":{"reduce_overflow_error":"mine"}}`) {

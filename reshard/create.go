@@ -47,12 +47,14 @@ func (t *Table) Create(ctx context.Context, source *job.Source) (id string, err 
 func (t *Table) admit(source *job.Source) (version uint64, err error) {
 	unfinished := 0
 	for _, e := range t.entries() {
+		_, there := t.database(e.job)
 		switch {
 		case e.id == source.ID():
-			if e.job.State != job.Completed {
+			if there && e.job.State != job.Completed {
 				return 0, ErrJobExists
 			}
 			version = e.version
+		case !there: // its database was deleted
 		case e.job.Ended() && !e.job.Removed:
 		case e.job.Removed && len(e.job.Undo(t.see(e.job))) == 0: // its node has only to forget it
 		case e.job.Meets(source):
@@ -96,7 +98,11 @@ func (t *Table) dropEnded(ctx context.Context) error {
 	}
 	slices.SortFunc(ended, func(a, b entry) int { return cmp.Compare(a.job.Updated, b.job.Updated) })
 	for _, e := range ended[:len(ended)-maxEnded+1] {
-		if err := t.Remove(ctx, e.id); err != nil && !fault.Is(err, fault.NotFound) {
+		remove := func() error { return t.Remove(ctx, e.id) }
+		if !t.visible(e.job) { // its database was deleted
+			remove = func() error { return t.forget(ctx, &e) }
+		}
+		if err := remove(); err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}

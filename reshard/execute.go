@@ -55,7 +55,7 @@ func (w *work) begin(ctx context.Context) (*entry, bool) {
 		return nil, false
 	}
 	e, ok := t.entry(w.id)
-	return &e, ok && kindOf(e.job, t.State().Stopped) == w.kind
+	return &e, ok && t.kindOf(e.job, t.State().Stopped) == w.kind
 }
 
 // settle brings the job in line with the state of the cluster.

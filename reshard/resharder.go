@@ -84,13 +84,14 @@ const (
 	nothing kind = iota
 	execute      // what it is for
 	settle       // the job does not know yet that all are stopped or started
-	undo         // it was removed
+	undo         // it was removed, or its database was deleted
 )
 
-func kindOf(j *job.Job, stopped bool) kind {
+// kindOf returns what there is to do about a job; stopped: no job runs.
+func (t *Table) kindOf(j *job.Job, stopped bool) kind {
 	runs := j.State == job.New || j.State == job.Running
 	switch {
-	case j.Removed:
+	case !t.visible(j):
 		return undo
 	case runs && stopped, j.Disabled && j.State == job.Stopped && !stopped:
 		return settle
@@ -163,8 +164,8 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range entries {
-		k := kindOf(e.job, stopped)
-		if k == nothing || e.job.Runner() != r.o.Node {
+		k := r.table.kindOf(e.job, stopped)
+		if k == nothing || e.job.Runner() != r.o.Node && !r.inherits(e.job) {
 			continue
 		}
 		todo[e.id] = k
@@ -192,6 +193,14 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 		begin = append(begin, starting{w, own})
 	}
 	return begin
+}
+
+// inherits reports whether this node forgets a job of a deleted database whose own node is no member any more: each
+// member does, and the first one succeeds.
+func (r *Resharder) inherits(j *job.Job) bool {
+	_, there := r.table.database(j)
+	_, member := r.o.Map.Node(j.Runner())
+	return !there && !member
 }
 
 // fairestLocked returns which of the jobs that wait is next, -1 for none: of the database

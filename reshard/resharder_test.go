@@ -114,15 +114,38 @@ func TestNoLeader(t *testing.T) {
 	})
 }
 
+// Jobs of a database that was deleted are gone with it, also from the records, whatever state they were in; those of
+// the next database of that name are its own.
 func TestDatabaseGone(t *testing.T) {
-	inTown(t, nil, []string{"pond"}, func(w *town) {
+	inTown(t, nil, []string{"pond", "lake"}, func(w *town) {
 		t := w.t
-		w.onClone(func(context.Context, string) error {
-			w.group.Delete("pond")
+		done := w.mustSplit("pond")
+		if got := w.state(done, time.Minute); got != "completed completed " {
+			t.Error(got)
+		}
+		w.onClone(func(ctx context.Context, name string) error {
+			w.group.Delete("lake")
 			return fault.New(fault.NoCopy, "the copy is gone")
 		})
-		if got := w.state(w.mustSplit("pond"), time.Second); got != "failed initial_copy The database is not there any more." {
-			t.Error(got)
+		failed := w.mustSplit("lake")
+		w.group.Delete("pond")
+		if !w.gone(done) {
+			t.Error("the job of a deleted database is still there")
+		}
+		pass(time.Second)
+		if jobs := w.r.table.Jobs(); !w.gone(failed) || len(jobs) != 0 {
+			t.Errorf("%d jobs of deleted databases", len(jobs))
+		}
+		if err := w.r.table.ResumeJob(t.Context(), failed); !fault.Is(err, fault.NotFound) {
+			t.Error(err)
+		}
+		if left := w.group.Records(jobPrefix); len(left) != 0 {
+			t.Errorf("%d records of jobs of deleted databases", len(left))
+		}
+		w.onClone(nil)
+		w.group.Create("pond", ring.Full())
+		if got := w.state(w.mustSplit("pond"), time.Minute); got != "completed completed " {
+			t.Error("the next database of that name:", got)
 		}
 	})
 }
@@ -287,7 +310,10 @@ func TestBound(t *testing.T) {
 	w := newTown(t, nil, "pond")
 	table := NewTable(w.group, w.group, w.config)
 	for i := range maxEnded + 2 {
-		j := job.NewJob(&job.Source{Type: job.Split, Node: self, Database: fmt.Sprintf("db%04d", i), Suffix: "1763600000", Range: ring.Full()}, int64(i))
+		name := fmt.Sprintf("db%04d", i)
+		j := job.NewJob(&job.Source{
+			Type: job.Split, Node: self, Database: name, DatabaseID: w.group.Create(name, ring.Full()).ID, Suffix: "1763600000", Range: ring.Full(),
+		}, int64(i))
 		j.Finish(int64(i), 1)
 		if err := table.put(t.Context(), &entry{j.ID(), 0, j}); err != nil {
 			t.Fatal(err)
@@ -301,7 +327,20 @@ func TestBound(t *testing.T) {
 	if _, err := table.Create(t.Context(), source); err != nil {
 		t.Fatal(err)
 	}
-	if jobs := table.Jobs(); len(jobs) != maxEnded || jobs[0].Database != "db0003" {
+	jobs := table.Jobs()
+	if len(jobs) != maxEnded || jobs[0].Database != "db0003" {
 		t.Errorf("%d jobs from %s on", len(jobs), jobs[0].Database)
+	}
+	w.group.Delete("db0003")
+	w.group.Create("lake", ring.Full())
+	lake, _ := w.group.Database("lake")
+	if source, err = SplitOf(lake, ring.Full(), lake.Shards[0].Copies[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Create(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.group.Records(jobPrefix); len(left) != maxEnded+1 {
+		t.Errorf("%d records", len(left))
 	}
 }

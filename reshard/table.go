@@ -116,11 +116,18 @@ func (t *Table) entry(id string) (entry, bool) {
 	return entry{}, false
 }
 
+// visible reports whether a job can be seen. One that was removed cannot, nor one whose database was deleted: the
+// records of both are forgotten by the node that works on them.
+func (t *Table) visible(j *job.Job) bool {
+	_, there := t.database(j)
+	return there && !j.Removed
+}
+
 // Jobs returns the jobs of all nodes, the oldest first.
 func (t *Table) Jobs() []*job.Job {
 	var out []*job.Job
 	for _, e := range t.entries() {
-		if !e.job.Removed {
+		if t.visible(e.job) {
 			out = append(out, e.job)
 		}
 	}
@@ -143,7 +150,7 @@ func (t *Table) require(ctx context.Context, id string) (entry, error) {
 		_ = t.dbs.CatchUp(soon) // without a leader it stays as it is
 		e, ok = t.entry(id)
 	}
-	if !ok || e.job.Removed {
+	if !ok || !t.visible(e.job) {
 		return entry{}, errMissing()
 	}
 	return e, nil

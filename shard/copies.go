@@ -29,6 +29,9 @@ func (c *Copies) Create(ctx context.Context, name string, o CreateOptions) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := c.clear(ctx, name); err != nil {
+		return err
+	}
 	if err := c.states.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Partitioned: o.Partitioned}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
@@ -128,9 +131,30 @@ func (c *Copies) Lost(name string) bool { return c.states.engine.Lost(name) }
 // noted can be missed.
 func (c *Copies) NoteMade(names []string) error { return c.states.engine.NoteMade(names) }
 
+// FindLost looks which copies have lost what they held. Some say so only when they are opened.
+func (c *Copies) FindLost(ctx context.Context) error { return c.states.engine.FindLost(ctx) }
+
+// ContentsLost returns the copies, sorted, whose directories are there, and which have lost what they
+// held: Has is false of them, and Create takes their place.
+func (c *Copies) ContentsLost() []string { return c.states.engine.ContentsLost() }
+
+// LossNews has something when ContentsLost has more.
+func (c *Copies) LossNews() <-chan struct{} { return c.states.engine.LossNews() }
+
+// clear sets the directory of a copy aside that has lost what it held.
+func (c *Copies) clear(ctx context.Context, name string) error {
+	if !c.states.engine.ContentLost(name) {
+		return nil
+	}
+	return c.SetAside(ctx, name)
+}
+
 // AcceptLoss makes a copy that is lost again, empty. fault.Exists when it is
 // there.
 func (c *Copies) AcceptLoss(ctx context.Context, name string, o CreateOptions) error {
+	if err := c.clear(ctx, name); err != nil {
+		return err
+	}
 	if err := c.states.engine.ForgetLost(name); err != nil {
 		return fmt.Errorf("give up what %s held: %w", name, err)
 	}

@@ -60,14 +60,8 @@ func (s *docState) clone() *docState {
 // add merges a revision with its content and cuts histories to limit
 // revisions. It changes nothing when the revision and its path are known.
 func (s *docState) add(p doc.Path, v doc.Revision, contents []content, limit int) {
-	n := doc.Node{
-		Rev: p.Rev(), Deleted: v.Deleted, Stored: true,
-		External: int64(len(v.Body)), Active: int64(v.BinaryLen()),
-	}
-	for i := range v.Atts {
-		n.External += v.Atts[i].Length
-		n.Active += v.Atts[i].StoredLength
-	}
+	n := doc.Node{Rev: p.Rev(), Deleted: v.Deleted, Stored: true}
+	n.External, n.Active = sizesOf(&v)
 	switch s.merge(p, n, limit) {
 	case doc.NewLeaf, doc.NewBranch, doc.Filled:
 		s.forget(n.Rev)
@@ -75,6 +69,17 @@ func (s *docState) add(p doc.Path, v doc.Revision, contents []content, limit int
 		s.contents = append(s.contents, contents...)
 	case doc.Known, doc.Joined:
 	}
+}
+
+// sizesOf returns the bytes of a revision with its attachments: as clients see them, and as
+// they are stored.
+func sizesOf(v *doc.Revision) (external, active int64) {
+	external, active = int64(len(v.Body)), int64(v.BinaryLen())
+	for i := range v.Atts {
+		external += v.Atts[i].Length
+		active += v.Atts[i].StoredLength
+	}
+	return external, active
 }
 
 // forget drops the content of a revision that came with this group's edits,

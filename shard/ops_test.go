@@ -189,33 +189,72 @@ func TestPartitions(t *testing.T) {
 	n.create(CreateOptions{Partitioned: true})
 	ctx := context.Background()
 	limits := Limits{Partitioned: true, MaxPartitionSize: 2000}
-	put := func(newEdits bool, e Edit) error {
+	write := func(newEdits bool, e Edit) EditResult {
 		t.Helper()
 		res, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return res[0].Err
+		return res[0]
 	}
-	for i := range 2 {
-		if err := put(true, Edit{ID: fmt.Sprintf("p:%d", i), Body: body(1000)}); err != nil {
-			t.Fatal(err)
+	put := func(newEdits bool, e Edit) error { t.Helper(); return write(newEdits, e).Err }
+	var revs [2]doc.Rev
+	for i := range revs {
+		res := write(true, Edit{ID: fmt.Sprintf("p:%d", i), Body: body(1000)})
+		if res.Err != nil {
+			t.Fatal(res.Err)
 		}
+		revs[i] = res.Rev
 	}
 	err := put(true, Edit{ID: "p:x", Body: body(1)})
 	if !fault.Is(err, fault.PartitionOverflow) || fault.Reason(err) != "Partition limit exceeded due to update on 'p:x'" {
 		t.Fatal(err)
 	}
-	for _, e := range []Edit{{ID: "q:x", Body: body(1)}, {ID: "p;", Body: body(1)}, {ID: "_design/p:x", Body: body(1)}, {ID: "p:gone", Deleted: true, Body: []byte("{}")}} {
+	for _, e := range []Edit{{ID: "q:x", Body: body(1)}, {ID: "p;", Body: body(1)}, {ID: "_design/p:x", Body: body(1)}} {
 		if err := put(true, e); err != nil {
 			t.Errorf("%s: %v", e.ID, err)
 		}
 	}
-	if err := put(false, replicated(t, "p:r", "1-x", "{}")); err != nil {
-		t.Fatal(err)
+	text := []EditAttachment{{Attachment: doc.Attachment{Name: "t", Length: 100, StoredLength: 100}, Data: bytes.Repeat([]byte("t"), 100)}}
+	for _, e := range []Edit{
+		{ID: "p:none", Deleted: true, Body: []byte("{}")}, // a tombstone is more than nothing
+		{ID: "p:0", Parent: revs[0], Body: body(1001)},
+		{ID: "p:0", Parent: revs[0], Body: body(1001), Deleted: true},
+		{ID: "p:0", Parent: revs[0], Body: body(901), Atts: text},
+	} {
+		if err := put(true, e); !fault.Is(err, fault.PartitionOverflow) {
+			t.Errorf("%s %.20s grows: %v", e.ID, e.Body, err)
+		}
+	}
+	if err := put(true, Edit{ID: "p:0", Body: body(2000)}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a conflict that would grow: %v", err)
+	}
+	anew := false
+	for _, e := range []Edit{
+		{Body: body(900), Atts: text},
+		{Body: body(900), Atts: []EditAttachment{{Attachment: doc.Attachment{Name: "t"}, Stub: true}}},
+		{Body: body(1000)},
+		{Body: body(999)},
+		{Body: []byte("{}"), Deleted: true},
+		{Body: []byte("{}")}, // made anew, as large as its tombstone
+		{Body: []byte("{}"), Deleted: true},
+	} {
+		if err := put(false, replicated(t, "p:r", "1-x", `{"fills":"`+strings.Repeat("x", 1100)+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+		e.ID = "p:0"
+		if !anew {
+			e.Parent = revs[0]
+		}
+		anew = e.Deleted
+		res := write(true, e)
+		if res.Err != nil {
+			t.Fatalf("%.20s does not grow: %v", e.Body, res.Err)
+		}
+		revs[0] = res.Rev
 	}
 	i, err := n.Partition(ctx, copyName, "p")
-	if err != nil || i.Live != 3 || i.Deleted != 1 || i.External < 2000 || i.Active < i.External {
+	if err != nil || i.Live != 2 || i.Deleted != 1 || i.External < 2000 || i.Active < i.External {
 		t.Fatalf("%+v %v", i, err)
 	}
 	if i, err := n.Partition(ctx, copyName, "none"); err != nil || i != (PartitionInfo{}) {

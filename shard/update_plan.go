@@ -109,9 +109,6 @@ func (p *updatePlan) edit(i int) error {
 	case p.absent[i]:
 		res.Err = fault.Newf(fault.Unavailable, "The content of an attachment of %s is not in this copy.", e.ID)
 		return nil
-	case p.overflows(e):
-		res.Err = fault.Newf(fault.PartitionOverflow, "Partition limit exceeded due to update on '%s'", e.ID)
-		return nil
 	}
 	return p.write(i, s, &v, asks && v.leaf)
 }
@@ -159,7 +156,12 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 			return refuse(res, err)
 		}
 	}
-	s.add(path, doc.Revision{Deleted: e.Deleted, Body: doc.StoredBody(e.Body), Atts: atts}, contents, p.req.Limits.Revs)
+	next := doc.Revision{Deleted: e.Deleted, Body: doc.StoredBody(e.Body), Atts: atts}
+	if p.overflows(s, v.parent, &next) {
+		res.Err = fault.Newf(fault.PartitionOverflow, "Partition limit exceeded due to update on '%s'", e.ID)
+		return nil
+	}
+	s.add(path, next, contents, p.req.Limits.Revs)
 	p.keep(e, atts, res)
 	return p.done(s, path.Rev(), res)
 }
@@ -293,15 +295,20 @@ func (p *updatePlan) state(id string, fresh bool) (*docState, error) {
 	return s, nil
 }
 
-// overflows reports whether an edit would let a partition grow that is at its
-// limit: deletions, replicated edits and design documents pass (semantics.md
-// section 17).
-func (p *updatePlan) overflows(e *Edit) bool {
-	if p.full == nil || !p.req.NewEdits || e.Deleted {
+// overflows reports whether a revision would let a partition grow that is at its
+// limit: one that is no larger than the leaf whose place it takes passes, and so do
+// replicated edits and design documents (semantics.md section 17).
+func (p *updatePlan) overflows(s *docState, parent doc.Rev, next *doc.Revision) bool {
+	if p.full == nil || !p.req.NewEdits {
 		return false
 	}
-	name, ok := partitionOf(e.ID)
-	return ok && p.full[name]
+	name, ok := partitionOf(s.id)
+	if !ok || !p.full[name] {
+		return false
+	}
+	before, _, _ := s.tree.Find(parent) // none of a new document
+	external, _ := sizesOf(next)
+	return external > before.External
 }
 
 // partitionOf returns the partition of a document in a partitioned database;

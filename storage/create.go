@@ -68,10 +68,14 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if id.Small = e.o.SmallStores && id.Copy != 0; id.Small {
 		id.Blocks = true
 		shared, err := e.addSmall(id.UUID)
-		if err != nil {
+		switch {
+		case err == nil:
+			defer e.release(&shared.handle)
+		case fault.Is(err, fault.Corruption):
+			id.Small = false // the files of small stores stay where they are, for an operator to mend
+		default:
 			return instance.DiskError("create store "+name, err)
 		}
-		defer e.release(&shared.handle)
 	}
 	defer e.dirs.Hold()()
 	if err = e.dirs.Ensure(e.o.FS.PathDir(path)); err == nil {

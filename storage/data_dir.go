@@ -62,7 +62,7 @@ func namesOf(stores []paths.Store) []string {
 }
 
 // Has reports whether there is a store of that name, open or not. One that
-// cannot be read is there as well.
+// cannot be read is there as well, but for one that has lost what it held.
 func (e *Engine) Has(name string) bool {
 	e.mu.Lock()
 	en := e.mu.entries[name]
@@ -71,6 +71,9 @@ func (e *Engine) Has(name string) bool {
 	e.mu.Unlock()
 	if known {
 		return !dropped
+	}
+	if e.contents.has(name) {
+		return false
 	}
 	files, err := e.o.FS.List(e.path(name))
 	if err == nil {

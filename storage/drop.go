@@ -82,15 +82,18 @@ func (e *Engine) moveToStaging(name string) error {
 	delete(e.mu.orphans, name)
 	e.mu.Unlock()
 	out := e.setAside
-	if orphan {
+	switch {
+	case orphan && e.contents.has(name): // it has nothing to give
+	case orphan:
 		e.giveOwnFiles(name)
-	} else {
+	default:
 		out = e.stage
 		e.made.Forget(name) // also what a creation has noted that ended after Drop began
 	}
 	if err := out(name); err != nil {
 		return err
 	}
+	e.contents.forget(name)
 	e.dirs.RemoveParents(name)
 	e.uploads.Forget(name)
 	return errors.Join(e.ClearRebuilding(name), e.dropIndexes(name)) // before another one of that name can be made

@@ -53,6 +53,7 @@ type Engine struct {
 		reclaim small.Reclaim
 		forced  atomic.Int32                             // callers that have it opened for writing although the disk is full
 		mend    atomic.Pointer[func(*smallStores) error] // of Run, nil before and after it
+		broken  atomic.Pointer[fault.Error]              // why it cannot be opened for good
 	}
 	versions atomic.Uint64 // given to contents of indexes
 
@@ -78,6 +79,7 @@ type Engine struct {
 	uploads    uploads.Sets
 	rebuilding marks.Set
 	made       marks.Made
+	contents   *lostContents
 }
 
 // NewEngine locks the data directory and makes what the stores share. It opens
@@ -102,7 +104,7 @@ func NewEngine(o Options) (*Engine, error) {
 		},
 		dirs:    paths.Tree{Dirs: paths.Dirs{FS: o.FS}, Root: o.Dir},
 		sweep:   make(chan struct{}, 1),
-		drained: make(chan struct{}),
+		drained: make(chan struct{}), contents: newLostContents(),
 	}
 	e.shared.SyncInterval, e.shared.Compression = e.syncInterval, o.Compression
 	e.space.FS, e.space.Dir, e.space.Log, e.space.Hold = o.FS, o.Dir, o.Logger, e.shared.Scheduler.HoldDerived
@@ -229,6 +231,7 @@ type Stats struct {
 	MemtableBytes          int64  // that memtables of open stores take at most
 	CacheHits, CacheMisses int64  // since the start
 	DiskFree, DiskSize     uint64 // bytes of the disk of the data directory; 0: it does not tell
+	BitsCorrected          int64  // bits of files that were other ones than their checksums say, and were set right
 	Commits                uint64 // batches whose way to the disk has ended, since the start
 }
 
@@ -236,7 +239,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	m := e.shared.Memory.Cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
-	s.Commits = e.commits.Load()
+	s.Commits, s.BitsCorrected = e.commits.Load(), e.shared.Mending.Corrected()
 	s.DiskFree, s.DiskSize = e.space.Usage()
 	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()

@@ -97,9 +97,11 @@ func TestEndOfLog(t *testing.T) {
 	}
 	flipped := func(at int64) []byte {
 		text := bytes.Clone(whole)
-		text[at] ^= 0x10
+		text[at] ^= 0x13 // one bit would be set right
 		return text
 	}
+	oneBit := bytes.Clone(whole)
+	oneBit[used-400] ^= 4 // of what may have been cut off
 	stale := append(bytes.Clone(whole[:used]), bytes.Repeat([]byte("what an earlier log left here "), 100)...)
 	for name, text := range map[string][]byte{
 		"killed": whole, "zeros": append(whole[:used:used], make([]byte, 100<<10)...), "recycled": stale,
@@ -121,8 +123,8 @@ func TestEndOfLog(t *testing.T) {
 		}
 	})
 	for name, text := range map[string][]byte{
-		"last byte": flipped(used - 1), "last batch": flipped(used - 500), "batch before": flipped(used - 1500), "first batch": flipped(500),
-		"cut off": whole[:used-200], "recycled": func() []byte { s := bytes.Clone(stale); s[used-300] ^= 1; return s }(),
+		"last byte": flipped(used - 1), "a bit of the last batch": oneBit, "last batch": flipped(used - 500), "batch before": flipped(used - 1500), "first batch": flipped(500),
+		"cut off": whole[:used-200], "recycled": func() []byte { s := bytes.Clone(stale); s[used-300] ^= 0x31; return s }(),
 	} {
 		t.Run("damaged: "+name, func(t *testing.T) {
 			clone := put(t, text)

@@ -19,9 +19,11 @@ func errLost(name string) error {
 	return fault.Wrap(fault.Unavailable, "The files of the shard "+r+" are missing.", ErrLost)
 }
 
-// Lost reports whether a store was here once and is gone, although nobody
+// Lost reports whether a store was here once and is gone, or what it held is, although nobody
 // dropped it.
-func (e *Engine) Lost(name string) bool { return e.made.Has(name) && !e.Has(name) }
+func (e *Engine) Lost(name string) bool {
+	return !e.Has(name) && (e.made.Has(name) || e.contents.has(name))
+}
 
 // NeverMade reports whether a store is not here and never was: a node that is killed
 // while it makes a database leaves that. False also where it is not known which stores

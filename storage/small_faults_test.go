@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -101,7 +102,7 @@ func TestDamagedSmallStore(t *testing.T) {
 	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
 	neighbour := acquire(t, e, storeName(1))
 	for range 3 {
-		if s, err := e.Acquire(storeName(0)); !fault.Is(err, fault.Corruption) {
+		if s, err := e.Acquire(storeName(0)); !errors.Is(err, ErrLost) {
 			t.Errorf("what is damaged: %v", err)
 			if err == nil {
 				e.Release(s)

@@ -29,6 +29,7 @@ func (e *Engine) runReclaim(ctx context.Context) {
 			return
 		case <-look.C:
 		}
+		e.tendSmall()
 		if spans := e.small.reclaim.TakeCompacted(); len(spans) > 0 {
 			e.small.reclaim.EndCompacted(e.compactSmall(ctx, spans))
 		}

@@ -37,7 +37,13 @@ func (e *Engine) openSmall() map[[16]byte]*Store {
 // they are. Called before others use the instance.
 func (e *Engine) mendSmall(s *smallStores) {
 	run := e.small.mend.Load()
-	if run == nil || s.inst.ReadOnly() || !e.small.damage.Due() {
+	switch {
+	case run == nil || s.inst.ReadOnly():
+		return
+	case e.small.damage.Met() && s.inst.Righted():
+		e.small.damage.Righted()
+		return
+	case !e.small.damage.Due():
 		return
 	}
 	if err := (*run)(s); err != nil {
@@ -57,7 +63,7 @@ func (e *Engine) roomToRewrite(s *smallStores) error {
 // noteDamage looks whether compactions of the instance met a damaged file.
 func (e *Engine) noteDamage(s *smallStores) {
 	if s.inst.Unreadable() && e.small.damage.Note() {
-		e.log.Error("files of small shards are damaged; they are written anew with a write, once an hour at most")
+		e.log.Error("files of small shards are damaged; they are set right or written anew, that once an hour at most")
 	}
 }
 

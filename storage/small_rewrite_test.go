@@ -19,7 +19,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/zap"
 
-	"divan/storage/fault"
 	"divan/storage/small"
 )
 
@@ -73,7 +72,7 @@ func TestDamageIsWrittenOut(t *testing.T) {
 			for i := range n {
 				s, err := e.Acquire(storeName(i))
 				switch {
-				case fault.Is(err, fault.Corruption):
+				case errors.Is(err, ErrLost):
 					damaged++
 					continue
 				case err != nil:
@@ -90,7 +89,7 @@ func TestDamageIsWrittenOut(t *testing.T) {
 				if s, err := e.Acquire(made[i%len(made)]); err == nil {
 					writeOne(t, s)
 					e.Release(s)
-				} else if !fault.Is(err, fault.Corruption) { // its keys would be among the damaged ones
+				} else if !errors.Is(err, ErrLost) { // its keys would be among the damaged ones
 					t.Fatal(err)
 				}
 				flushSmall(t, e)

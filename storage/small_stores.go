@@ -96,6 +96,11 @@ func (e *Engine) acquireSmall(mayMake bool) (*smallStores, error) {
 // writableSmall pins it to be written to. The error is fault.InsufficientStorage while the disk is full. It
 // waits while the disk does not keep up.
 func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
+	if mayMake && e.small.broken.Swap(nil) != nil { // another one is made
+		e.mu.Lock()
+		delete(e.mu.retry, SmallDir)
+		e.mu.Unlock()
+	}
 	for again := true; ; again = false {
 		s, err := e.acquireSmall(mayMake)
 		if err != nil {
@@ -118,7 +123,7 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 func (e *Engine) admitSmall(s *smallStores) error {
 	e.noteDamage(s)
 	switch {
-	case s.ends.Load() || s.inst.ReadOnly():
+	case s.ends.Load() || s.inst.ReadOnly() || s.inst.Mends() && e.small.mend.Load() != nil:
 		return s.end()
 	case !e.small.damage.Met() || e.small.mend.Load() == nil:
 		return s.inst.Admit(nil)
@@ -174,6 +179,15 @@ func (e *Engine) openSmallStores(mayMake bool) (member, error) {
 }
 
 func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
+	s, err := e.openSmallFiles(readOnly, mayMake)
+	if err != nil {
+		return nil, err
+	}
+	e.countOpen(&s.handle, 0)
+	return s, nil
+}
+
+func (e *Engine) openSmallFiles(readOnly, mayMake bool) (*smallStores, error) {
 	s := &smallStores{handle: e.newHandle(SmallDir, readOnly), ending: make(chan struct{}), closed: make(chan struct{})}
 	files, err := e.o.FS.List(s.inst.Dir)
 	switch {
@@ -188,7 +202,8 @@ func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
 	case s.inst.ReadOnly():
 		err = diskspace.ErrDiskFull()
 	default:
-		if err = e.dirs.Ensure(s.inst.Dir); err == nil {
+		e.small.damage.Begin() // a small store that is open is not in it
+		if err = e.dirs.Make(s.inst.Dir); err == nil {
 			err = e.touch(e.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String()))
 		}
 		if err != nil {
@@ -204,9 +219,11 @@ func (e *Engine) openSmallAs(readOnly, mayMake bool) (member, error) {
 		err = s.Err()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.close(false))
+		if e2 := s.close(false); e2 != nil {
+			err = errors.Join(err, e2)
+		}
+		return nil, err
 	}
-	e.countOpen(&s.handle, 0)
 	return s, nil
 }
 
@@ -227,7 +244,7 @@ func (e *Engine) addSmall(uuid [16]byte) (*smallStores, error) {
 // removeSmall removes stores from among the small ones, durably.
 func (e *Engine) removeSmall(stores ...[16]byte) error {
 	s, err := e.reserveSmall()
-	if fault.Is(err, fault.NoCopy) {
+	if fault.Is(err, fault.NoCopy) || fault.Is(err, fault.Corruption) { // what cannot be opened keeps what it has
 		return nil
 	}
 	if err != nil {
@@ -270,8 +287,30 @@ func (e *Engine) smallSize(id *identity.Identity) (bytes int64, err error) {
 	return bytes, err
 }
 
-// readSmall reads what the store has among the small ones, nil when it has no batch there.
+// readSmall reads what the store has among the small ones, nil when it has no batch there. What is damaged
+// and can be mended is, first.
 func (s *Store) readSmall() (v *small.View, err error) {
+	v, err = s.readSmallOnce()
+	if fault.Is(err, fault.Corruption) && s.engine.mendDamaged() {
+		v, err = s.readSmallOnce()
+	}
+	if fault.Is(err, fault.Corruption) && s.engine.smallEnds() { // nothing is lost before that
+		err = errSmallEnds
+	}
+	return v, err
+}
+
+// smallEnds reports whether the instance of the small stores makes way for one that may read more.
+func (e *Engine) smallEnds() bool {
+	s, err := e.acquireSmall(false)
+	if err != nil {
+		return false
+	}
+	defer e.release(&s.handle)
+	return s.ends.Load() || s.inst.Mends()
+}
+
+func (s *Store) readSmallOnce() (v *small.View, err error) {
 	empty, err := s.engine.emptyDB()
 	if err != nil {
 		return nil, err

@@ -19,7 +19,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/zap"
 
-	"divan/storage/fault"
 	"divan/storage/keyspace"
 	"divan/storage/small"
 	"divan/storage/storagetest"
@@ -239,7 +238,7 @@ func TestMissingSmallStores(t *testing.T) {
 		for _, name := range []string{testStore, storeName(1)} {
 			if s, err := e.Acquire(name); err == nil {
 				t.Errorf("%s is there, with %+v", name, s.Counters())
-			} else if !readOnly && !fault.Is(err, fault.Corruption) {
+			} else if !readOnly && !errors.Is(err, ErrLost) {
 				t.Errorf("%v", err)
 			}
 		}

@@ -94,8 +94,9 @@ func (e *Engine) openStore(name string) (member, error) {
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)
-		return nil, err
+		return nil, e.noteContent(name, s.inst, err)
 	}
+	e.contents.forget(name)
 	s.attached = true
 	return s, nil
 }

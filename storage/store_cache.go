@@ -163,6 +163,8 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	err := error(fault.New(fault.Unavailable, "The shard has stopped after a failure of its disk."))
 	if wait <= 0 {
 		s, err = open(en.name)
+	} else if broken := e.small.broken.Load(); broken != nil && en.name == SmallDir {
+		err = broken
 	}
 	if fault.Is(err, fault.InsufficientStorage) {
 		e.space.NoteFull()
@@ -172,9 +174,11 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	}
 	e.mu.Lock()
 	if err != nil {
-		damaged := en.name == SmallDir && fault.Is(err, fault.Corruption) && !e.o.ReadOnly // each small store asks again
+		damaged := wait <= 0 && en.name == SmallDir && fault.Is(err, fault.Corruption) && !e.o.ReadOnly // each small store asks again
 		if damaged || wait <= 0 && !errors.Is(err, ErrLost) && !errors.Is(err, errNotMade) && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
-			e.mu.retry[en.name] = time.Now().Add(retryAfter)
+			if e.mu.retry[en.name] = time.Now().Add(retryAfter); damaged {
+				e.small.broken.Store(fault.Wrap(fault.Corruption, fault.Reason(err), err))
+			}
 		}
 		e.removeLocked(en)
 		e.mu.Unlock()

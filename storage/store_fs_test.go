@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -9,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/vfstest"
 
-	"divan/storage/fault"
 	"divan/storage/instance"
 	"divan/storage/storagetest"
 )
@@ -115,7 +115,7 @@ func TestMissingManifestMarker(t *testing.T) {
 	}
 	e, stop = startEngine(t, Options{FS: fs})
 	defer stop()
-	if _, err := e.Acquire(testStore); !fault.Is(err, fault.Corruption) {
+	if _, err := e.Acquire(testStore); !errors.Is(err, ErrLost) {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,6 +13,13 @@ func build(v Values) (*Snapshot, []Problem) {
 		delete(v, adminSection)
 		admins = map[string]string{}
 	}
+	s := buildFrom(r)
+	s.Admins, s.values = admins, v
+	return s, r.problems
+}
+
+// buildFrom reads all but the administrators.
+func buildFrom(r *reader) *Snapshot {
 	return &Snapshot{
 		CouchDB:     readCouchDB(r),
 		Clustering:  readClustering(r),
@@ -21,7 +28,6 @@ func build(v Values) (*Snapshot, []Problem) {
 		Lockout:     readLockout(r),
 		JWT:         readJWT(r),
 		Proxy:       readProxy(r),
-		Admins:      admins,
 		UUIDs:       readUUIDs(r),
 		Attachments: readAttachments(r),
 		CORS:        readCORS(r),
@@ -33,6 +39,5 @@ func build(v Values) (*Snapshot, []Problem) {
 		Limits:      readLimits(r),
 		Vendor:      readVendor(r),
 		SSL:         readSSL(r),
-		values:      v,
-	}, r.problems
+	}
 }

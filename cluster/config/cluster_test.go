@@ -54,6 +54,7 @@ func TestClusterSettings(t *testing.T) {
 		GlobalChanges: GlobalChanges{MaxEventDelay: time.Millisecond, MaxWriteDelay: 2 * time.Millisecond},
 		Replicator:    Default().Replicator,
 		Reshard:       Reshard{MaxJobs: 3, MaxHistory: 20, MaxRetries: 0, RetryInterval: 2 * time.Second, MaxBytesPerSecond: Infinity, RequireNode: true},
+		PerUser:       Default().PerUser,
 	}
 	if !reflect.DeepEqual(s.Clustering, want) {
 		t.Errorf("%+v", s.Clustering)

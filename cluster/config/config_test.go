@@ -207,7 +207,6 @@ func TestBadValues(t *testing.T) {
 		{"cors:a", "credentials", "maybe"},
 		{"fabric", "request_timeout", "99999999999999999999"},
 		{"fabric", "request_timeout", "9223372036854775807"},
-		{"jwt_auth", "required_claims", "{iss"},
 		{"query_server_config", "reduce_limit_ratio", "NaN"},
 		{"ssl", "tls_versions", "sslv3"},
 		{"uuids", "algorithm", "magic"},
@@ -227,7 +226,10 @@ func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ section, key, value string }{
 		{"couchdb", "max_document_size", ""},
 		{"couchdb", "max_document_size", "100"},
-		{"chttpd_auth", "required_claims", "[]"},
+		{"jwt_auth", "required_claims", "{iss"},
+		{"jwt_auth", "required_claims", "[]"},
+		{"chttpd_auth", "same_site", "sometimes"},
+		{"chttpd_auth", "same_site", "STRICT"},
 		{"x", "y", "anything [goes] {here}; ü"},
 		{"cors:http://a", "credentials", "true"},
 	} {

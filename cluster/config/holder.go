@@ -72,6 +72,8 @@ func New(o Options) (*Holder, error) {
 	}
 	environment, notes := fromEnviron(o.Environ)
 	h.warnMalformed(odd)
+	h.warnIneffective(Files, files)
+	h.warnIneffective(Environment, environment)
 	for _, note := range notes {
 		h.log.Warn(note.text, zap.String("variable", note.variable))
 	}
@@ -171,6 +173,7 @@ func (h *Holder) Reload() error {
 		return err
 	}
 	h.warnMalformed(odd)
+	h.warnIneffective(Files, files)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.layers[Files] = files

@@ -23,6 +23,7 @@ func (p Problem) Error() string {
 type reader struct {
 	values   Values
 	problems []Problem
+	seen     map[[2]string]bool // section and key of all that was looked up; nil: not noted
 }
 
 // formerly maps a section to the one that held its keys before CouchDB 3.2,
@@ -37,13 +38,21 @@ func formerly(section string) string {
 	return ""
 }
 
+// renamed reports whether a key went to another section with its meaning: those of the port of one node stayed.
+func renamed(key string) bool {
+	return key != "port" && key != "bind_address" && key != "authentication_handlers"
+}
+
 // lookup returns a value with the section it was found in. An empty value
 // counts as unset: that is how CouchDB's clients take a setting back.
 func (r *reader) lookup(section, key string) (value, found string) {
+	if r.seen != nil {
+		r.seen[[2]string{section, key}] = true
+	}
 	if v := r.values[section][key]; v != "" {
 		return v, section
 	}
-	if old := formerly(section); old != "" && key != "port" && key != "bind_address" {
+	if old := formerly(section); old != "" && renamed(key) {
 		if v := r.values[old][key]; v != "" {
 			return v, old
 		}

@@ -41,3 +41,17 @@ func TestReplicatorSettings(t *testing.T) {
 		t.Errorf("problems: %v", problems)
 	}
 }
+
+func TestPerUserSettings(t *testing.T) {
+	if got := Default().PerUser; got != (PerUser{Q: 1, Prefix: "userdb-"}) {
+		t.Errorf("%+v", got)
+	}
+	s, problems := build(Values{"couch_peruser": {"enable": "true", "delete_dbs": "true", "q": "4", "database_prefix": "userdb_$()+--/"}})
+	if got := s.PerUser; got != (PerUser{Enable: true, DeleteDBs: true, Q: 4, Prefix: "userdb_$()+--/"}) || len(problems) != 0 {
+		t.Errorf("%+v, %v", got, problems)
+	}
+	s, problems = build(Values{"couch_peruser": {"q": "0", "database_prefix": "Mine-"}})
+	if got := s.PerUser; got != Default().PerUser || len(problems) != 2 {
+		t.Errorf("%+v, %v", got, problems)
+	}
+}

@@ -14,7 +14,7 @@ type ChttpdAuth struct {
 	Timeout                time.Duration // of a session
 	AllowPersistentCookies bool
 	CookieDomain           string
-	SameSite               string   // "", strict, lax or none
+	SameSite               string   // in lower case; what is not strict, lax or none is left out of cookies
 	HashAlgorithms         []string // sha, sha224, sha256, sha384, sha512; the first signs, all are accepted
 	PasswordScheme         string   // pbkdf2 or simple
 	PBKDF2PRF              string   // sha, sha224, sha256, sha384 or sha512
@@ -44,7 +44,7 @@ func readChttpdAuth(r *reader) ChttpdAuth {
 		Timeout:                r.duration(s, "timeout", 10*time.Minute, time.Second, atLeast(1)),
 		AllowPersistentCookies: r.boolean(s, "allow_persistent_cookies", true),
 		CookieDomain:           r.text(s, "cookie_domain", ""),
-		SameSite:               strings.ToLower(r.oneOf(s, "same_site", "", "strict", "lax", "none", "Strict", "Lax", "None")),
+		SameSite:               strings.ToLower(r.text(s, "same_site", "")),
 		HashAlgorithms:         readHashes(r),
 		PasswordScheme:         r.oneOf(s, "password_scheme", "pbkdf2", "pbkdf2", "simple"),
 		PBKDF2PRF:              r.oneOf(s, "pbkdf2_prf", "sha256", "sha", "sha224", "sha256", "sha384", "sha512"),
@@ -132,6 +132,7 @@ func readLockout(r *reader) Lockout {
 // JWT is the sections [jwt_auth] and [jwt_keys].
 type JWT struct {
 	RequiredClaims []Claim           // none when the setting is empty or was taken away
+	Misconfigured  bool              // required_claims names none: no token is taken
 	RolesClaimName string            // empty: _couchdb.roles
 	RolesClaimPath string            // dotted; overrides RolesClaimName
 	Keys           map[string]string // "hmac:<kid>" → base64; "rsa:<kid>", "ec:<kid>" → PEM with \n for line ends
@@ -142,6 +143,12 @@ type Claim struct {
 	Name     string
 	Value    string // what it must be, when HasValue
 	HasValue bool
+}
+
+// claimPattern finds the words and pairs of required_claims wherever they stand, as CouchDB does: a value that is
+// malformed is taken, and counts as what is found in it.
+func claimPattern() *regexp.Regexp {
+	return regexp.MustCompile(`[a-z]+|\{([a-z]+)\s*,\s*"([^"]+)"\}`)
 }
 
 func readJWT(r *reader) JWT {
@@ -155,21 +162,14 @@ func readJWT(r *reader) JWT {
 	if found == "" {
 		return j
 	}
-	terms, ok := parseErlangTerms(v)
-	for _, t := range terms {
-		switch len(t) {
-		case 1:
-			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: t[0]})
-		case 2:
-			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: t[0], Value: t[1], HasValue: true})
-		default:
-			ok = false
+	for _, m := range claimPattern().FindAllStringSubmatch(v, -1) {
+		if m[1] == "" {
+			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: m[0]})
+		} else {
+			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: m[1], Value: m[2], HasValue: true})
 		}
 	}
-	if !ok {
-		r.bad(s, "required_claims", `a list like exp, {iss, "issuer"}`)
-		j.RequiredClaims = []Claim{{Name: "exp"}}
-	}
+	j.Misconfigured = v != "" && len(j.RequiredClaims) == 0
 	return j
 }
 

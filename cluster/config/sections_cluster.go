@@ -20,6 +20,7 @@ type Clustering struct {
 	GlobalChanges GlobalChanges
 	Replicator    Replicator
 	Reshard       Reshard
+	PerUser       PerUser
 }
 
 func readClustering(r *reader) Clustering {
@@ -30,6 +31,7 @@ func readClustering(r *reader) Clustering {
 		GlobalChanges: readGlobalChanges(r),
 		Replicator:    readReplicator(r),
 		Reshard:       readReshard(r),
+		PerUser:       readPerUser(r),
 	}
 }
 

@@ -37,7 +37,9 @@ type RequestLimits struct {
 	AddressShare       int   // percent of all connections that one address may have: connections_per_address
 	MinBodyRate        int64 // bytes per second that a body has to come with after BodyGrace; 0: any
 	BodyGrace          time.Duration
-	MaxBodyMemory      int64 // bytes that the bodies of all requests may take; 0: by the memory of the machine
+	MaxBodyMemory      int64         // bytes that the bodies of all requests may take, and answers that are held; 0: by the memory of the machine
+	MinAnswerRate      int64         // bytes per second that a client has to take while it is waited for; 0: any
+	HeldAnswerTime     time.Duration // in which a client has to take an answer that is held in memory
 }
 
 // Forwarded names the headers a proxy in front sets.
@@ -89,6 +91,8 @@ func readRequestLimits(r *reader) RequestLimits {
 		AddressShare:       r.count(s, "connections_per_address", 50, between(1, 100)),
 		MinBodyRate:        r.integer(s, "min_body_rate", 1024, atLeast(0)),
 		MaxBodyMemory:      r.integer(s, "max_body_memory", 0, atLeast(0)),
+		MinAnswerRate:      r.integer(s, "min_answer_rate", 1024, atLeast(0)),
+		HeldAnswerTime:     r.duration(s, "held_answer_time", 10*time.Minute, time.Second, atLeast(1)),
 		BodyGrace:          r.duration(s, "body_grace", 30*time.Second, time.Second, atLeast(1)),
 	}
 }

@@ -35,6 +35,10 @@ type FailoverStream[P, H, B any] struct {
 	// usual patience; as long as it likes.
 	Limit, Patience, Stall time.Duration
 
+	// Beat, when not nil, is called by Next before it waits for a batch, and again after the
+	// time that it has returned for as long as the batch does not come.
+	Beat func() time.Duration
+
 	Head   H
 	stream replica.Stream[B] // nil: nothing is read
 	ahead  prefetch[B]
@@ -171,7 +175,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 func (s *FailoverStream[P, H, B]) read(o Opened[H, B], limit time.Duration) {
 	s.Head, s.stream = o.Head, o.Stream
 	if o.Stream != nil {
-		s.ahead = prefetch[B]{read: o.Stream.Next, limit: limit}
+		s.ahead = prefetch[B]{read: o.Stream.Next, limit: limit, beat: s.Beat}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"divan/shard/query/plan"
 	"divan/shard/view"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Options are what a Finder is made of. All but Heavy are required.
@@ -86,8 +87,9 @@ func checkPartition(db *cluster.DB, name string) error {
 	return nil
 }
 
-// Find begins to answer a query. Close the answer.
-func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows, error) {
+// Find begins to answer a query. What the answer holds is counted on m, which may be nil. Close the
+// answer.
+func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find, m memory.Holder) (*Rows, error) {
 	if err := checkPartition(db, q.Partition); err != nil {
 		return nil, err
 	}
@@ -113,7 +115,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 	if p.Text != nil {
 		def, err := indexes.definition(p.Index, db.Meta().Partitioned)
 		if err == nil {
-			err = f.openText(r, def)
+			err = f.openText(r, def, m)
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +126,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread, m)}
 	}
 	return r, nil
 }

@@ -85,6 +85,5 @@ func (q *rereading) read() error {
 			q.found = append(q.found, row{places[i], r.find.Fields.Append(nil, q.text)})
 		}
 	}
-	q.window.Read(len(places), bytes)
-	return nil
+	return q.window.Read(len(places), bytes)
 }

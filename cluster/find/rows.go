@@ -252,4 +252,10 @@ func (r *Rows) Close() {
 			p.Close()
 		}
 	}
+	if r.quorum != nil {
+		r.quorum.window.Close()
+	}
+	if r.text != nil {
+		r.text.close()
+	}
 }

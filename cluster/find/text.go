@@ -11,6 +11,7 @@ import (
 	index "divan/shard/search"
 	"divan/shard/search/syntax"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Limits of the reading of a full-text index.
@@ -18,6 +19,8 @@ const (
 	firstHits = 100    // asked for at once, at least
 	mostHits  = 1000   // asked for at once, at most
 	mostKnown = 20_000 // ids that are remembered, so that no document comes twice
+	// knownBytes is about how many bytes an id in a map takes beside its text.
+	knownBytes = 40
 )
 
 // textRows are the rows that an index of full text finds: its hits, a page at a time, with
@@ -26,39 +29,46 @@ type textRows struct {
 	rows     *Rows
 	searcher *search.Searcher
 	query    search.Query
+	selector *query.Selector
 	work     *query.Work
 	window   window.Window
 
 	hits     []index.Hit // whose documents are not read yet
-	after    *index.Position
 	ended    bool        // there are no more behind them
 	page     []index.Hit // whose documents are read
 	docs     []shard.Row // of page
 	at       int         // the next of docs
+	held     int         // bytes of query.Memory that hits and page have
 	known    map[string]struct{}
+	ids      memory.Steps // of known
 	examined uint64
 
 	text, body, position []byte // of the row at hand
 }
 
 // openText begins to read an index of full text.
-func (f *Finder) openText(r *Rows, def *index.Definition) error {
+func (f *Finder) openText(r *Rows, def *index.Definition, m memory.Holder) error {
 	p := r.plan
 	t := &textRows{
-		rows: r, searcher: f.searcher, known: map[string]struct{}{}, work: query.NewWork(r.ctx, f.o.Heavy),
-		window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread),
-		query:  search.Query{Definition: def, Request: index.Request{Query: p.Text.Query, Partition: r.find.Partition}},
+		rows: r, searcher: f.searcher, selector: r.find.Selector.ByType(), known: map[string]struct{}{}, work: query.NewWork(r.ctx, f.o.Heavy),
+		window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread, m), ids: memory.InSteps(m),
+		query: search.Query{Definition: def, Memory: m, Request: index.Request{Query: p.Text.Query, Partition: r.find.Partition}},
 	}
+	var order []index.Sort
 	for _, s := range p.Text.Sort {
 		one := index.Sort{By: index.ByString, Field: s.Field, Descending: s.Desc}
 		if s.Number {
 			one.By = index.ByNumber
 		}
-		t.query.Sort = append(t.query.Sort, one)
+		order = append(order, one)
+	}
+	var err error
+	if t.query.Sort, _, err = index.Distinct(order); err != nil {
+		return r.textError(err)
 	}
 	if p.After != nil {
-		var err error
-		if t.after, err = search.ParseBookmark(string(p.After.Sort)); err != nil || t.after == nil || len(t.after.Order) != max(1, len(t.query.Sort)) {
+		from, err := search.ParseBookmark(string(p.After.Sort))
+		if err != nil || from == nil || !t.query.Continue(from) {
 			return r.find.InvalidBookmark()
 		}
 	}
@@ -88,7 +98,7 @@ func (t *textRows) next(to *row) (bool, error) {
 			}
 			if ok {
 				t.body = t.rows.find.Fields.Append(t.body[:0], t.text)
-				t.position = search.AppendBookmark(t.position[:0], &t.page[at].Position)
+				t.position = search.AppendBookmark(t.position[:0], &search.Place{Position: t.page[at].Position, Asked: t.query.Asked})
 				*to = row{place{sort: t.position, id: t.docs[at].ID}, t.body}
 				return true, nil
 			}
@@ -109,11 +119,15 @@ func (t *textRows) matches(d *shard.Row) (bool, error) {
 		return false, nil
 	}
 	t.text = shard.AppendDoc(t.text[:0], d.Doc)
-	ok, err := t.rows.find.Selector.Match(t.work, t.text)
-	if ok && len(t.known) < mostKnown {
-		t.known[d.ID] = struct{}{}
+	ok, err := t.selector.Match(t.work, t.text)
+	if !ok || err != nil {
+		return false, err
 	}
-	return ok, err
+	if len(t.known) < mostKnown {
+		t.known[d.ID] = struct{}{}
+		err = t.ids.Add(knownBytes + len(d.ID))
+	}
+	return true, err
 }
 
 // read reads the documents of the next hits; more is false when there are none.
@@ -139,8 +153,7 @@ func (t *textRows) read() (more bool, err error) {
 			size += len(d.Body)
 		}
 	}
-	t.window.Read(n, size)
-	return true, nil
+	return true, t.window.Read(n, size)
 }
 
 // turn asks for the next hits; there are none at the end.
@@ -148,17 +161,33 @@ func (t *textRows) turn() error {
 	if t.ended {
 		return nil
 	}
-	t.query.After = t.after
+	t.drop()
 	result, err := t.searcher.Query(t.rows.ctx, t.rows.db, t.query)
 	if err != nil {
 		return t.rows.textError(err)
 	}
-	t.hits = result.Hits
+	t.hits, t.query.Asked, t.held = result.Hits, result.Asked, result.Held
 	if t.ended = len(t.hits) < t.query.Limit; !t.ended {
-		t.after = &t.hits[len(t.hits)-1].Position
+		last := t.hits[len(t.hits)-1].Position // without the hits, which are given back
+		t.query.After = &last
 		t.query.Limit = min(2*t.query.Limit, mostHits)
 	}
 	return nil
+}
+
+// drop gives back the hits.
+func (t *textRows) drop() {
+	if t.hits, t.page, t.docs = nil, nil, nil; t.held > 0 {
+		t.query.Memory.Drop(t.held)
+		t.held = 0
+	}
+}
+
+// close gives back all that is held.
+func (t *textRows) close() {
+	t.drop()
+	t.window.Close()
+	t.ids.Reduce(0)
 }
 
 // count reads all there is and returns the number of matches.

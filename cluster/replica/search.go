@@ -66,6 +66,19 @@ func (s *searchRest) Next(b *SearchHits) (more bool, err error) {
 // Close implements Stream.
 func (s *searchRest) Close() { s.hits = nil }
 
+// SizeOfSearch returns about how many bytes an answer holds before its hits are read; whole: all
+// hits are among them, because the copy is of this node.
+func SizeOfSearch(r *SearchRows) (n int, whole bool) {
+	n = r.Head.Size()
+	rest, whole := r.Stream.(*searchRest)
+	if whole {
+		for i := range rest.hits {
+			n += rest.hits[i].Size()
+		}
+	}
+	return n, whole
+}
+
 func encodeSearchRequest(q *search.Request) *wirepb.SearchRequest {
 	m := &wirepb.SearchRequest{
 		Copy: q.Copy, Signature: q.Signature, Definition: q.Definition, Design: q.Design, Label: q.Label, Stale: q.Stale,
@@ -224,10 +237,16 @@ var SearchInfo = declare(Operation[SearchInfoRequest, search.Info]{
 		},
 		codec[search.Info, *wirepb.SearchInfo]{
 			func(i *search.Info) *wirepb.SearchInfo {
-				return &wirepb.SearchInfo{Exists: i.Exists, Seq: i.Seq, PurgeSeq: i.PurgeSeq, Live: i.Live, Dead: i.Dead, Size: i.Size}
+				return &wirepb.SearchInfo{
+					Exists: i.Exists, Seq: i.Seq, PurgeSeq: i.PurgeSeq, Live: i.Live, Dead: i.Dead, Size: i.Size,
+					LeftOut: i.LeftOut, Left: wireLeft(i.Left),
+				}
 			},
 			func(m *wirepb.SearchInfo) search.Info {
-				return search.Info{Exists: m.Exists, Seq: m.Seq, PurgeSeq: m.PurgeSeq, Live: m.Live, Dead: m.Dead, Size: m.Size}
+				return search.Info{
+					Exists: m.Exists, Seq: m.Seq, PurgeSeq: m.PurgeSeq, Live: m.Live, Dead: m.Dead, Size: m.Size,
+					LeftOut: m.LeftOut, Left: leftOf(m.Left),
+				}
 			},
 		}),
 })

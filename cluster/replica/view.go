@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
+	"divan/shard/index"
 	"divan/shard/view"
 )
 
@@ -25,12 +26,14 @@ var ViewInfo = declare(Operation[IndexRequest, view.Info]{
 			return &wirepb.ViewInfo{
 				Seq: i.Seq, PurgeSeq: i.PurgeSeq, Pending: i.Pending, File: i.File, External: i.External, Active: i.Active,
 				Waiting: int64(i.Waiting), Updating: i.Updating, Compacting: i.Compacting, Collation: i.Collation,
+				LeftOut: i.LeftOut, Left: wireLeft(i.Left),
 			}
 		},
 		func(m *wirepb.ViewInfo) view.Info {
 			return view.Info{
 				Seq: m.Seq, PurgeSeq: m.PurgeSeq, Pending: m.Pending, File: m.File, External: m.External, Active: m.Active,
 				Waiting: int(m.Waiting), Updating: m.Updating, Compacting: m.Compacting, Collation: name(m.Collation),
+				LeftOut: m.LeftOut, Left: leftOf(m.Left),
 			}
 		},
 	}),
@@ -53,4 +56,20 @@ func indexCodec() codec[IndexRequest, *wirepb.CopyDefinition] {
 		},
 		func(m *wirepb.CopyDefinition) IndexRequest { return IndexRequest{name(m.Copy), m.Definition} },
 	}
+}
+
+func wireLeft(left []index.LeftOut) []*wirepb.LeftOut {
+	var out []*wirepb.LeftOut
+	for _, l := range left {
+		out = append(out, &wirepb.LeftOut{Id: l.ID, Reason: l.Reason})
+	}
+	return out
+}
+
+func leftOf(left []*wirepb.LeftOut) []index.LeftOut {
+	var out []index.LeftOut
+	for _, l := range left {
+		out = append(out, index.LeftOut{ID: name(l.Id), Reason: name(l.Reason)})
+	}
+	return out
 }

@@ -11,8 +11,8 @@ import (
 	"divan/storage/fault"
 )
 
-func drawPosition(t *rapid.T) *search.Position {
-	p := &search.Position{ID: rapid.String().Draw(t, "id")}
+func drawPlace(t *rapid.T) *Place {
+	p := &Place{Position: search.Position{ID: rapid.String().Draw(t, "id")}, Asked: Ranges(rapid.Uint32().Draw(t, "ranges"))}
 	for range rapid.IntRange(1, 4).Draw(t, "parts") {
 		p.Order = append(p.Order, search.Value{
 			Number: rapid.Float64().Draw(t, "number"), Text: rapid.String().Draw(t, "text"),
@@ -25,7 +25,7 @@ func drawPosition(t *rapid.T) *search.Position {
 // A bookmark is read as it was written, and a changed one is refused.
 func TestBookmark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPosition(t)
+		p := drawPlace(t)
 		text := AppendBookmark(nil, p)
 		got, err := ParseBookmark(string(text))
 		if err != nil || !reflect.DeepEqual(got, p) {
@@ -49,7 +49,7 @@ func TestStartIsABookmark(t *testing.T) {
 
 // Line breaks are skipped by the decoder of Base64; an answer repeats the text within JSON.
 func TestLineBreakInBookmark(t *testing.T) {
-	text := string(AppendBookmark(nil, &search.Position{Order: []search.Value{{Number: 1}}, ID: "d"}))
+	text := string(AppendBookmark(nil, &Place{Position: search.Position{Order: []search.Value{{Number: 1}}, ID: "d"}}))
 	for _, in := range []string{text[:3] + "\n" + text[3:], text + "\r\n"} {
 		if p, err := ParseBookmark(in); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%q: %v, %v", in, p, err)
@@ -60,7 +60,7 @@ func TestLineBreakInBookmark(t *testing.T) {
 func FuzzBookmark(f *testing.F) {
 	f.Add("")
 	f.Add("nonsense")
-	f.Add(string(AppendBookmark(nil, &search.Position{Order: []search.Value{{Number: math.Inf(1)}, {Text: "x", Missing: true}}, ID: "d"})))
+	f.Add(string(AppendBookmark(nil, &Place{search.Position{Order: []search.Value{{Number: math.Inf(1)}, {Text: "x", Missing: true}}, ID: "d"}, 7})))
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParseBookmark(text)
 		switch {

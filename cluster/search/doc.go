@@ -7,4 +7,6 @@
 //     ([fanout.FailoverStream]).
 //   - Scores are those of a copy: what they know of terms is not shared. Equal places are in
 //     the order of ids, so that a position means the same on every node.
+//   - Pages in an order by score go on only while the ranges are those of the first page
+//     ([Ranges]): behind a split or a merge the next page is refused.
 package search

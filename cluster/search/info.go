@@ -25,6 +25,8 @@ func (s *Searcher) Info(ctx context.Context, db *cluster.DB, def *search.Definit
 		out.Live += first.Live
 		out.Dead += first.Dead
 		out.Size += first.Size
+		out.LeftOut += first.LeftOut
+		out.Left = append(out.Left, first.Left...)
 	}
 	return out, err
 }

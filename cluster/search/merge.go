@@ -18,17 +18,16 @@ func errTooLarge() error {
 }
 
 // hits merges the best hits of all ranges, and adds up what is counted.
-func (r *request) hits() (*search.Answer, error) {
+func (r *request) hits() (*Found, error) {
 	parts, err := r.open(r.req)
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll(parts)
-	out := &search.Answer{}
-	if err := r.count(out, parts); err != nil {
+	out := &Found{Asked: r.ranges}
+	if err := r.count(&out.Answer, parts); err != nil {
 		return nil, err
 	}
-	size := 0
 	for len(out.Hits) < r.req.Limit {
 		best := -1
 		for i, p := range parts {
@@ -46,9 +45,12 @@ func (r *request) hits() (*search.Answer, error) {
 		if best < 0 {
 			break
 		}
-		h := parts[best].take()
-		if size += h.Size(); size > maxResultBytes {
-			return nil, errTooLarge()
+		h, size, err := parts[best].take()
+		if err == nil {
+			err = r.grow(size)
+		}
+		if err != nil {
+			return nil, err
 		}
 		out.Hits = append(out.Hits, h)
 	}
@@ -62,7 +64,6 @@ func (r *request) count(out *search.Answer, parts []*part) error {
 	for i := range out.Ranges {
 		out.Ranges[i] = make(search.RangeCounts, len(r.req.Ranges[i].Ranges))
 	}
-	size := 0
 	for _, p := range parts {
 		a := &p.Head.Answer
 		out.Total += a.Total
@@ -80,11 +81,10 @@ func (r *request) count(out *search.Answer, parts []*part) error {
 	}
 	for i := range out.Counts {
 		for k := range out.Counts[i].Values {
-			size += 32 + len(out.Counts[i].Values[k].Value)
+			if err := r.grow(out.Counts[i].Values[k].Size()); err != nil {
+				return err
+			}
 		}
-	}
-	if size > maxResultBytes {
-		return errTooLarge()
 	}
 	return nil
 }
@@ -109,12 +109,12 @@ func addCounts(a, b []search.Count) []search.Count {
 }
 
 // groups finds the best groups over all ranges first, and then the hits of those.
-func (r *request) groups() (*search.Answer, error) {
+func (r *request) groups() (*Found, error) {
 	total, names, err := r.bestGroups()
 	if err != nil {
 		return nil, err
 	}
-	out := &search.Answer{}
+	out := &Found{}
 	out.Total = total
 	if len(names) == 0 {
 		return out, nil
@@ -132,7 +132,6 @@ func (r *request) groups() (*search.Answer, error) {
 	for i, name := range names {
 		out.Groups[i].GroupName, at[name] = name, &out.Groups[i]
 	}
-	size := 0
 	for _, p := range parts {
 		out.Total += p.Head.Total
 		out.Waited = max(out.Waited, p.Head.Waited)
@@ -144,17 +143,17 @@ func (r *request) groups() (*search.Answer, error) {
 			}
 			into.Total += from.Total
 			into.Hits = append(into.Hits, from.Hits...)
-			for k := range from.Hits {
-				if size += from.Hits[k].Size(); size > maxResultBytes {
-					return nil, errTooLarge()
-				}
-			}
 		}
 	}
 	for i := range out.Groups {
 		g := &out.Groups[i]
 		slices.SortFunc(g.Hits, func(a, b search.Hit) int { return search.Compare(req.Sort, &a.Position, &b.Position) })
-		g.Hits = g.Hits[:min(len(g.Hits), req.Limit)]
+		cut := g.Hits[min(len(g.Hits), req.Limit):]
+		g.Hits = g.Hits[:len(g.Hits)-len(cut)]
+		clear(cut)
+		if err := r.grow(g.Size()); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -183,6 +182,8 @@ func (r *request) bestGroups() (total uint64, names []search.GroupName, err erro
 	for _, g := range order[:min(len(order), group.Limit)] {
 		names = append(names, g.GroupName)
 	}
+	closeAll(parts)
+	r.held.reduce(0)
 	return total, names, nil
 }
 

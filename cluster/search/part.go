@@ -9,10 +9,7 @@ import (
 	"divan/shard/search"
 )
 
-type (
-	head  = replica.SearchHead
-	batch = replica.SearchHits
-)
+type batch = replica.SearchHits
 
 // position is where another copy goes on: behind a hit, if one was taken.
 type position struct {
@@ -24,6 +21,7 @@ type position struct {
 type part struct {
 	fanout.FailoverStream[position, head, batch]
 	req  search.Request
+	held *held
 	rows []search.Hit // of the current batch
 	last position
 }
@@ -39,13 +37,20 @@ func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from
 		req.After, req.Limit, req.Counts, req.Ranges = from.after, req.Limit-from.taken, nil, nil
 	}
 	rows, err := replica.Search.On(ctx, rep, req)
-	if err == nil && from.after == nil {
-		err = wellFormed(&req, &rows.Head.Answer)
-		if err != nil {
-			rows.Close()
-		}
+	if err != nil {
+		return fanout.Opened[head, batch]{}, err
 	}
-	return fanout.Opened[head, batch]{Head: rows.Head, Stream: rows.Stream}, err
+	if from.after == nil {
+		err = wellFormed(&req, &rows.Head.Answer)
+	}
+	size, whole := replica.SizeOfSearch(&rows)
+	if err == nil {
+		err = p.held.add(size)
+	}
+	if err != nil {
+		rows.Close()
+	}
+	return fanout.Opened[head, batch]{Head: head{rows.Head, whole}, Stream: rows.Stream}, err
 }
 
 // Moved implements fanout.RowKind.
@@ -68,11 +73,17 @@ func (p *part) hit() (*search.Hit, error) {
 	return &p.rows[0], nil
 }
 
-// take takes the hit that hit returned. It is the caller's.
-func (p *part) take() search.Hit {
-	h := p.rows[0]
+// take takes the hit that hit returned, of size bytes. It is the caller's.
+func (p *part) take() (h search.Hit, size int, err error) {
+	h = p.rows[0]
+	size = h.Size()
+	if !p.Head.counted {
+		if err := p.held.add(size); err != nil {
+			return h, size, err
+		}
+	}
 	h.ID = strings.Clone(h.ID)
 	p.rows = p.rows[1:]
 	p.last = position{&search.Position{Order: h.Order, ID: h.ID}, p.last.taken + 1}
-	return h
+	return h, size, nil
 }

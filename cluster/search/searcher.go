@@ -12,6 +12,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/shard/search"
 	"divan/shard/search/syntax"
+	"divan/storage/memory"
 )
 
 // Options are what a Searcher is made of. All are required.
@@ -35,6 +36,27 @@ func New(o Options) (*Searcher, error) {
 type Query struct {
 	Definition *search.Definition
 	search.Request
+	Asked Ranges // of the pages before, with Request.After
+	// Memory counts what the query holds, and what its answer does afterwards; nil: nothing
+	// counts.
+	Memory memory.Holder
+}
+
+// Found is the answer to a query.
+type Found struct {
+	search.Answer
+	Asked Ranges // for the Place of the next page
+	Held  int    // bytes of Query.Memory that the caller drops with the answer
+}
+
+// Continue makes a query one for what is behind a place; nil: for all. ok is false when
+// the place is one in another order, which the caller refuses.
+func (q *Query) Continue(p *Place) (ok bool) {
+	if p == nil {
+		return true
+	}
+	q.After, q.Asked = &p.Position, p.Asked
+	return len(p.Order) == parts(q.Sort)
 }
 
 // deciderPatience is how long the copy that decides edits is waited for before another one is
@@ -42,15 +64,23 @@ type Query struct {
 const deciderPatience = 24 * time.Hour
 
 // Query answers a query of a database. Without Request.Stale it has every edit that was
-// acknowledged before.
-func (s *Searcher) Query(ctx context.Context, db *cluster.DB, q Query) (*search.Answer, error) {
+// acknowledged before. A page that cannot be continued is fault.BadRequest.
+func (s *Searcher) Query(ctx context.Context, db *cluster.DB, q Query) (*Found, error) {
 	q.Signature, q.Request.Definition = q.Definition.Signature, q.Definition.Text
 	q.Design, q.Label = q.Definition.Design, q.Definition.Label
-	r := &request{searcher: s, ctx: ctx, db: db, dialect: q.Definition.Dialect, req: q.Request}
+	r := &request{searcher: s, ctx: ctx, db: db, dialect: q.Definition.Dialect, req: q.Request, before: q.Asked}
+	r.held.bytes = memory.InSteps(q.Memory)
+	answer := r.hits
 	if q.Group != nil {
-		return r.groups()
+		answer = r.groups
 	}
-	return r.hits()
+	out, err := answer()
+	if err != nil {
+		r.held.end(0)
+		return nil, err
+	}
+	out.Held = r.held.end(r.size)
+	return out, nil
 }
 
 // request is one query under way.
@@ -60,6 +90,18 @@ type request struct {
 	db       *cluster.DB
 	dialect  syntax.Dialect
 	req      search.Request
+	before   Ranges // of the pages before
+	ranges   Ranges // of this page, and the next ones
+	size     int    // bytes of the answer so far
+	held     held
+}
+
+// grow adds n bytes to the answer.
+func (r *request) grow(n int) error {
+	if r.size += n; r.size > maxResultBytes {
+		return errTooLarge()
+	}
+	return nil
 }
 
 // open asks a copy of every range, all at once: indexes that have to be brought up to date are,
@@ -69,6 +111,12 @@ func (r *request) open(req search.Request) ([]*part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.ranges = AnyRanges; req.Group == nil && dependsOnRanges(&req, r.dialect) {
+		r.ranges = rangesOf(sources)
+	}
+	if continued := req.After != nil || r.before != AnyRanges; continued && r.ranges != AnyRanges && r.before != r.ranges {
+		return nil, errOtherRanges() // also for a bookmark of before they were told, which may be of any
+	}
 	asked := r.db.Asking()
 	set := r.searcher.o.Config.Load().Fabric
 	limit := set.SearchTimeout
@@ -77,7 +125,7 @@ func (r *request) open(req search.Request) ([]*part, error) {
 	}
 	parts := make([]*part, len(sources))
 	err = fanout.Each(len(sources), func(i int) error {
-		p := &part{req: req}
+		p := &part{req: req, held: &r.held}
 		p.FailoverStream = fanout.FailoverStream[position, head, batch]{
 			Database: asked, Log: r.searcher.o.Logger, Ctx: r.ctx, Kind: p, Copies: sources[i],
 			Limit: limit, Stall: limit, Patience: deciderPatience,

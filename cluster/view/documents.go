@@ -11,6 +11,7 @@ import (
 	index "divan/shard/view"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // mostLinked is how many documents that values name are read at a time, at most.
@@ -21,7 +22,9 @@ const mostLinked = 512
 type documents struct {
 	ctx    context.Context // of the request, like the whole answer
 	db     *cluster.DB
-	window window.Window
+	window window.Window // of any part
+	held   memory.Steps  // of the linked documents of all parts
+	bytes  int           // that are counted on held
 }
 
 // link is what the value of a row says about the document of the row.
@@ -72,6 +75,10 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 	}
 	found := p.linked[p.at]
 	delete(p.linked, p.at)
+	if found != nil {
+		d.bytes = max(d.bytes-len(found.Body), 0)
+		d.held.Reduce(d.bytes)
+	}
 	return found, nil
 }
 
@@ -111,6 +118,16 @@ func (d *documents) look(p *part) error {
 			bytes += len(one.Body)
 		}
 	}
-	d.window.Read(len(ids), bytes)
+	if err := d.window.Read(len(ids), bytes); err != nil {
+		return err
+	}
+	switch err := d.held.Add(bytes); {
+	case err == nil:
+		d.bytes += bytes
+	case len(ids) == 1:
+		return err
+	default: // how many are read together was not the client's choice
+		d.window.Shrink(len(ids))
+	}
 	return nil
 }

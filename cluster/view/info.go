@@ -8,6 +8,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/indexes"
 	"divan/cluster/replica"
+	shardindex "divan/shard/index"
 	index "divan/shard/view"
 )
 
@@ -19,7 +20,9 @@ type Info struct {
 	File, External, Active int64  // bytes
 	Waiting                int    // queries that wait for an update
 	Updating, Compacting   bool
-	Collations             []string // versions, sorted
+	Collations             []string             // versions, sorted
+	LeftOut                uint64               // documents that the index holds nothing of, because they cannot be indexed
+	Left                   []shardindex.LeftOut // the first of each range
 	Pending                Pending
 }
 
@@ -56,6 +59,8 @@ func (i *Info) add(copies []index.Info) {
 	i.Active += first.Active
 	i.Waiting += first.Waiting
 	i.Pending.Preferred += first.Pending
+	i.LeftOut += first.LeftOut
+	i.Left = append(i.Left, first.Left...)
 	least := first.Pending
 	for _, c := range copies {
 		least = min(least, c.Pending)

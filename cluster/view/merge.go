@@ -62,6 +62,13 @@ type mapped struct {
 	docs *documents // nil: rows come without
 }
 
+func (m *mapped) close() {
+	m.merge.close()
+	if m.docs != nil {
+		m.docs.held.Reduce(0)
+	}
+}
+
 func (m *mapped) skip() (ok bool, err error) {
 	p, err := m.best()
 	return p != nil, err

@@ -241,7 +241,7 @@ func model(docs [][]int, q *Query) (out []string) {
 	}
 	if q.HasKeys {
 		keys := slices.Clone(q.Keys)
-		if q.Descending {
+		if q.Descending && !q.Reduce {
 			slices.Reverse(keys)
 		}
 		for n, k := range keys {

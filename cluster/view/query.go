@@ -6,6 +6,7 @@ import (
 	"divan/cluster/sequence"
 	"divan/shard"
 	index "divan/shard/view"
+	"divan/storage/memory"
 )
 
 // NoLimit as a limit, like any negative number, means all rows.
@@ -17,7 +18,7 @@ type Query struct {
 	StartID, EndID   string // with StartKey, EndKey or each of Keys: document ids within equal keys; empty: none
 	InclusiveEnd     bool
 	Descending       bool
-	Keys             [][]byte // with HasKeys: the rows of these keys, in this order (backwards when Descending)
+	Keys             [][]byte // with HasKeys: the rows of these keys, in this order (rows, not groups, backwards when Descending)
 	HasKeys          bool
 	Skip             int
 	Limit            int // negative: no limit
@@ -33,6 +34,8 @@ type Query struct {
 type DocsOptions struct {
 	Include   bool
 	Conflicts bool // with the live leaves that lost, of documents that the row's value does not name
+	// Memory counts the documents that rows name and that wait for their rows; nil: nothing does.
+	Memory memory.Holder
 }
 
 // Row is one row of an answer: of the view, or with Query.Reduce a group.
@@ -130,7 +133,7 @@ func (q *Query) ranges(of *index.ViewDefinition) ([]index.KeyRange, error) {
 				return nil, err
 			}
 		}
-		if q.Descending {
+		if q.Descending && !q.Reduce {
 			slices.Reverse(out)
 		}
 		return out, nil

@@ -13,8 +13,10 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/window"
+	"divan/shard/script"
 	index "divan/shard/view"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Options are what Views are made of. All are required.
@@ -63,7 +65,7 @@ func (v *Views) Definition(ctx context.Context, db *cluster.DB, id string) (*ind
 func (v *Views) View(db *cluster.DB, def *index.Definition, name string) (*View, error) {
 	if def != nil {
 		if of, ok := def.View(name); ok {
-			if def.Language != index.JavaScript && def.Language != index.Query {
+			if !script.Speaks(def.Language) && def.Language != index.Query {
 				return nil, &fault.Error{Kind: fault.BadFunction, Code: "unknown_query_language", Reason: def.Language}
 			}
 			return &View{v, db, def, of}, nil
@@ -139,7 +141,7 @@ func (v *View) source(ctx context.Context, m *merge, q *Query) (source, error) {
 	out := &mapped{merge: m}
 	if q.Docs.Include {
 		most := v.views.o.Config.Load().CouchDB.MaxDocumentSize
-		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(most, mostLinked)}
+		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(most, mostLinked, nil), held: memory.InSteps(q.Docs.Memory)}
 	}
 	return out, nil
 }

@@ -1,6 +1,8 @@
 // Package window says how many documents are read at a time.
 package window
 
+import "divan/storage/memory"
+
 const (
 	windowFirst = 16        // documents of the first window, whose size nobody knows
 	windowBytes = 4 << 20   // of documents that a window is to have, going by the one before
@@ -10,7 +12,10 @@ const (
 // Window says how many documents are read at a time when a request names them:
 // those of one window are asked for in one message to each node, and held until
 // they are written. It begins small and goes by the size of what was read.
-type Window struct{ size, most int }
+type Window struct {
+	size, most int
+	held       memory.Steps // of the documents that were read last
+}
 
 // New returns a window of up to most documents where documents have up to
 // maxDocument bytes. Small documents say nothing about those behind them: as
@@ -18,9 +23,10 @@ type Window struct{ size, most int }
 // below what one message between nodes can hold. That is 32 by default. A limit
 // that leaves no room for the first window is the administrator's word that
 // there is memory. (What a document has beside its winner, when several leaves
-// are asked for, comes on top.)
-func New(maxDocument int64, most int) Window {
+// are asked for, comes on top.) The documents are counted on h, which may be nil.
+func New(maxDocument int64, most int, h memory.Holder) Window {
 	return Window{
+		held: memory.InSteps(h),
 		size: min(windowFirst, most),
 		most: int(min(max(maxHeld/max(maxDocument, 1), windowFirst), int64(most))),
 	}
@@ -30,9 +36,24 @@ func New(maxDocument int64, most int) Window {
 func (w *Window) Size() int { return w.size }
 
 // Read tells what was read: that many documents were asked for, and had that
-// many bytes together.
-func (w *Window) Read(documents, bytes int) {
+// many bytes together. They are held until the next Read. When there is no room
+// for several documents the next window is smaller, because their number was not
+// the client's choice; the error refuses a document that has none alone.
+func (w *Window) Read(documents, bytes int) error {
 	if documents > 0 {
 		w.size = min(w.most, max(windowBytes/max(bytes/documents, 1), 1))
 	}
+	w.held.Reduce(0)
+	err := w.held.Add(bytes)
+	if err != nil && documents > 1 {
+		w.Shrink(documents)
+		return nil
+	}
+	return err
 }
+
+// Shrink makes the next window smaller than one of that many documents, for which there was no room.
+func (w *Window) Shrink(documents int) { w.size = min(w.size, max(documents/4, 1)) }
+
+// Close gives back what the last documents take.
+func (w *Window) Close() { w.held.Reduce(0) }

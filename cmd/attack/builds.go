@@ -92,6 +92,21 @@ func lostFunctions() map[string]string {
 	}
 }
 
+// leftOut returns how many documents the index of a database has left out.
+func (s *server) leftOut(ctx context.Context, db string) int {
+	var info struct {
+		Index struct {
+			LeftOut struct {
+				Count int
+			} `json:"documents_left_out"`
+		} `json:"view_index"`
+	}
+	if _, err := s.call(ctx, http.MethodGet, "/"+db+"/_design/lost/_info", nil, &info); err != nil {
+		return -1
+	}
+	return info.Index.LeftOut.Count
+}
+
 func lostRows(ctx context.Context, w *world) (string, error) {
 	s, err := w.started(ctx)
 	if err != nil {
@@ -119,7 +134,7 @@ func lostRows(ctx context.Context, w *world) (string, error) {
 					continue
 				}
 				answers.add(status)
-				complete := status == http.StatusOK && told.Total == 1
+				complete := status == http.StatusOK && (told.Total == 1 || s.leftOut(ctx, names[i]) == 1)
 				if first && !complete && !strings.Contains(told.Reason, "map function of v of _design/lost") {
 					wrong <- fmt.Errorf("%s: status %d, %d rows, %s: %s", names[i], status, told.Total, told.Error, told.Reason)
 				}

@@ -69,10 +69,13 @@ func attacks() []attack {
 		{"descriptors", "2,000 sockets with half a header, 256 descriptors", descriptors},
 		{"slow bodies", "3,000 logins with a byte a second", slowBodies},
 		{"slow readers", "200 clients that take nothing of what they asked for", slowReaders},
+		{"trickled answers", "100 clients that take 4 KB in 15 s of 33 MB that a search has found", trickledAnswers},
 		{"inflating bodies", "bodies of 1 MB that inflate to 1 GB", inflatingBodies},
 		{"large bodies", "documents of 60 MB, 24 at a time", largeBodies},
 		{"guessed names", "140 connections log in with names that nobody has", guessedNames},
 		{"expensive selectors", "regular expressions that never end", selectors},
+		{"repeated clauses", "queries that name a word 400 times", repeatedClauses},
+		{"repeated sorts", "orders, facets and groups that name a long field 120 times", repeatedSorts},
 		{"looping shows", "60 connections on a show function that never ends", loopingShows},
 		{"looping views", "40 views whose functions never end", loopingViews},
 		{"looping writes", "design documents and large documents that are never done being checked", loopingWrites},
@@ -95,6 +98,9 @@ func attacks() []attack {
 		{"shard gone", "the directory of a shard is removed", shardGone},
 		{"slashes in names", "databases with up to five parts in their names, a restart", slashes},
 		{"memory at rest", "a bit of everything, some with much memory, then nothing", atRest},
+		{"bit flipped", "a bit of the table of small shards is another one", bitFlipped},
+		{"log gone", "the write-ahead log of a shard is removed", logGone},
+		{"small shards gone", "one of three nodes loses the files of its small shards", smallGone},
 		{"log damaged", "the last block of a write-ahead log is overwritten", logDamaged},
 	}
 }

@@ -82,6 +82,33 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestTextSettingsAreEffective looks for settings that are read as text: setting them must not warn.
+func TestTextSettingsAreEffective(t *testing.T) {
+	get := regexp.MustCompile(`\.Get\("([a-z_]+)", "([A-Za-z_-]+)"\)`)
+	found := 0
+	for _, pattern := range []string{"*/*.go", "*/*/*.go", "*/*/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil || strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			for _, m := range get.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if !config.Effective(m[1], m[2]) {
+					t.Errorf("%s reads [%s] %s, which config.Effective does not know", f, m[1], m[2])
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d found", found)
+	}
+}
+
 // TestDocumentedDefaults sets every key to the default that is documented:
 // nothing may change. Values that no key accepts must be noticed.
 func TestDocumentedDefaults(t *testing.T) {

@@ -51,7 +51,7 @@ func (m *member) awaitRebalance(t *testing.T, most time.Duration) {
 }
 
 // growDatabases is how many databases TestGrowAndShrink has; DIVAN_GROW says another number.
-const growDatabases = 10
+const growDatabases = 6
 
 // TestGrowAndShrink: a fourth node joins three and takes its part, one is drained and taken out, one is lost for good and its
 // copies are made anew, all while clients write and read through the nodes that stay: none is refused.
@@ -82,7 +82,7 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 	busy := func(through []*member, do func()) {
 		t.Helper()
-		pace := time.NewTicker(5 * time.Millisecond)
+		pace := time.NewTicker(20 * time.Millisecond)
 		defer pace.Stop()
 		end := meanwhile(t, func(i int) {
 			<-pace.C

@@ -54,7 +54,7 @@ func hosts(n int) []string {
 	return out
 }
 
-func startCluster(t *testing.T) *cluster {
+func startCluster(t *testing.T, settings ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	var urls []string
@@ -65,7 +65,7 @@ func startCluster(t *testing.T) *cluster {
 		}
 		h.config = node.Config{
 			DataDir: t.TempDir(), Listen: h.url.Host, Version: "test", Logger: logger(t, h.name),
-			NodeName: h.name, ClusterAddress: host + ":5986", Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds, slowFunctions, slowNodes},
+			NodeName: h.name, ClusterAddress: host + ":5986", Environ: append([]string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds, slowFunctions, slowNodes}, settings...),
 		}
 		c.nodes = append(c.nodes, h)
 		urls = append(urls, "http://"+h.url.Host)
@@ -226,24 +226,28 @@ type clusters struct {
 // have one of their own: three nodes each.
 const (
 	maxGuests   = 12
-	maxClusters = 2
+	maxClusters = 6
 )
 
 func newClusters(t *testing.T) *clusters {
 	t.Helper()
-	return &clusters{shared: startCluster(t), guests: make(chan struct{}, maxGuests), more: make(chan struct{}, maxClusters)}
+	return &clusters{shared: startCluster(t, fastHashes), guests: make(chan struct{}, maxGuests), more: make(chan struct{}, maxClusters)}
 }
 
 // get returns a cluster for a transcript; done is called after it.
 func (c *clusters) get(t *testing.T, text string) (_ *cluster, done func()) {
 	t.Helper()
-	if stoppedNodes(text) == nil && !changesSettings(text) {
+	ofDefaults := strings.Contains(text, defaultIterations)
+	if stoppedNodes(text) == nil && !changesSettings(text) && !ofDefaults {
 		c.guests <- struct{}{}
 		return c.shared, func() { <-c.guests }
 	}
 	c.more <- struct{}{}
 	t.Cleanup(func() { <-c.more }) // after its nodes have stopped
-	return startCluster(t), func() {}
+	if ofDefaults {
+		return startCluster(t), func() {}
+	}
+	return startCluster(t, fastHashes), func() {}
 }
 
 // lose stops nodes. When no majority is left, which then could make no

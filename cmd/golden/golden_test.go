@@ -209,13 +209,13 @@ func named(t *testing.T, files map[string]string, skip func(key string) bool, re
 // defaultIterations are in a transcript that shows how many rounds a hash has by default.
 const defaultIterations = "\n600000\n"
 
+// fastHashes is for all other transcripts: hashes were two thirds of the processor time of
+// these tests.
+const fastHashes = "DIVAN_CHTTPD_AUTH__ITERATIONS=10000"
+
 func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*exception) {
 	t.Helper()
-	var settings []string
-	if testing.Short() { // the race detector makes a hash take seconds
-		settings = []string{"DIVAN_CHTTPD_AUTH__ITERATIONS=10000"}
-	}
-	shared := startNode(t, settings...)
+	shared := startNode(t, fastHashes)
 	named(t, files, ofClusters, func(t *testing.T, key string) {
 		t.Helper()
 		f := transcript{name: key, text: files[key], base: shared, again: true}
@@ -223,7 +223,7 @@ func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*e
 		case strings.Contains(f.text, defaultIterations):
 			f.base = startNode(t)
 		case changesSettings(f.text) || ofResharding(key):
-			f.base, f.again = startNode(t, settings...), false
+			f.base, f.again = startNode(t, fastHashes), false
 		}
 		replayFile(t, f, func(title string) *exception { return exceptions[key+": "+title] })
 	})
@@ -233,7 +233,7 @@ func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*e
 // of whose nodes one is stopped.
 func replayWithOneDown(t *testing.T, files map[string]string, exceptions map[string]*exception) {
 	t.Helper()
-	c := startCluster(t)
+	c := startCluster(t, fastHashes)
 	c.stop(c.nodes[2])
 	c.await(2)
 	guests := make(chan struct{}, maxGuests)

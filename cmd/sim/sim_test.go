@@ -51,7 +51,7 @@ func number(t *testing.T, variable string, standard uint64) uint64 {
 
 // TestSeeds runs clusters with faults.
 func TestSeeds(t *testing.T) {
-	first, seeds := number(t, seedVariable, 1), uint64(20)
+	first, seeds := number(t, seedVariable, 1), uint64(8)
 	switch {
 	case os.Getenv(seedVariable) != "":
 		seeds = 1

@@ -85,7 +85,7 @@ type size struct {
 
 // limits are the budgets per rule.
 func limits() map[string]int {
-	return map[string]int{"package": 6000, "file": 600, "func": 70, "struct": 20, "interface": 5, "params": 5}
+	return map[string]int{"package": 8000, "file": 600, "func": 70, "struct": 20, "interface": 5, "params": 5}
 }
 
 // sizes measures everything that has a limit. Test files are exempt from the

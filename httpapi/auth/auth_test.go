@@ -82,7 +82,7 @@ func TestHandlersAndTheirOrder(t *testing.T) {
 		{[]string{"Authorization", token, "Cookie", cookie}, "jwt:judy readers,writers"},
 		{[]string{"Authorization", basic("adm", "pass"), "Cookie", cookie}, "cookie:alice readers"},
 		{[]string{"Authorization", basic("adm", "pass"), "Cookie", "AuthSession="}, "default:adm _admin"},
-		{[]string{"Authorization", "Bearer nonsense"}, "Malformed token"},
+		{[]string{"Authorization", "Bearer nonsense"}, "Malformed authentication token"},
 		{[]string{"Cookie", "AuthSession=broken!"}, "Malformed AuthSession cookie. Please clear your cookies."},
 	} {
 		if got := who(t, a, tt.headers...); got != tt.want {
@@ -140,6 +140,33 @@ func TestAdministratorsHaveTheRolesOfTheirDocument(t *testing.T) {
 	if got := who(t, a, "Authorization", basic("alice", "apple")); got != "no copy" {
 		t.Error("a user is told something else than that the database is away:", got)
 	}
+}
+
+// TestCacheFigures: an account that is gone is a miss each time that it is asked for, as with
+// CouchDB, and a server administrator without a document is neither a hit nor a miss.
+func TestCacheFigures(t *testing.T) {
+	a, store, _ := newTest(t)
+	addUser(t, a, "zoe", "pear", "")
+	step := func(what, name, password string, hits, misses uint64) {
+		t.Helper()
+		before := a.Figures()
+		who(t, a, "Authorization", basic(name, password))
+		if now := a.Figures(); now.Hits-before.Hits != hits || now.Misses-before.Misses != misses {
+			t.Errorf("%s: %d hits and %d misses, want %d and %d", what, now.Hits-before.Hits, now.Misses-before.Misses, hits, misses)
+		}
+	}
+	step("first", "zoe", "pear", 0, 1)
+	step("again", "zoe", "pear", 1, 0)
+	step("wrong", "zoe", "plum", 1, 0)
+	store.mu.Lock()
+	delete(store.docs, "_users/zoe")
+	store.mu.Unlock()
+	a.Invalidate("zoe")
+	step("deleted", "zoe", "pear", 0, 1)
+	step("still deleted", "zoe", "pear", 0, 1)
+	step("administrator", "adm", "pass", 0, 0)
+	step("administrator again", "adm", "pass", 0, 0)
+	step("wrong administrator", "adm", "past", 0, 0)
 }
 
 // TestReservedRolesOfDocuments holds I5.

@@ -21,8 +21,9 @@ type basicLogins struct {
 // basicSeen is a login that was right, and what it depends on.
 type basicSeen struct {
 	basicTerms
-	until time.Time // when the account has to be read again
-	user  shard.User
+	until  time.Time // when the account has to be read again
+	user   shard.User
+	stored bool // the account has a document
 }
 
 // basicTerms are what has to stay the same.
@@ -78,7 +79,10 @@ func (a *Authenticator) knows(l *basicLogin) (shard.User, bool) {
 	if !ok || seen.basicTerms != l.basicTerms || !l.now.Before(seen.until) {
 		return shard.User{}, false
 	}
-	a.users.hits.Add(1)
+	if seen.stored {
+		a.users.hits.Add(1)
+	}
+	a.verifier.fast.Add(1)
 	return seen.user, true
 }
 
@@ -86,6 +90,6 @@ func (a *Authenticator) knows(l *basicLogin) (shard.User, bool) {
 // until that is made.
 func (a *Authenticator) remember(l *basicLogin, acc reading) {
 	if l.kept && !l.settings.outdated(acc.account) && acc.size() <= accountSize {
-		a.basic.seen.put(l.digest, basicSeen{basicTerms: l.basicTerms, until: acc.at.Add(a.users.age()), user: acc.user()}, l.now)
+		a.basic.seen.put(l.digest, basicSeen{basicTerms: l.basicTerms, until: acc.at.Add(a.users.age()), user: acc.user(), stored: acc.stored}, l.now)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,13 +18,14 @@ import (
 
 // jwtRule is the sections [jwt_auth] and [jwt_keys] (semantics.md section 9.3).
 type jwtRule struct {
+	broken   bool // required_claims names no claim
 	required []config.Claim
 	roles    []string // path of the claim with the roles
 	keys     map[string]jwtKey
 }
 
 func newJWTRule(c *config.JWT) jwtRule {
-	r := jwtRule{required: c.RequiredClaims, keys: parseKeys(c.Keys)}
+	r := jwtRule{broken: c.Misconfigured, required: c.RequiredClaims, keys: parseKeys(c.Keys)}
 	switch {
 	case c.RolesClaimPath != "":
 		r.roles = splitPath(c.RolesClaimPath)
@@ -65,7 +67,7 @@ func parseBearer(header string) (token string, ok bool) {
 
 func errToken(reason string) error { return fault.New(fault.BadRequest, reason) }
 
-func errMalformedToken() error { return errToken("Malformed token") }
+func errMalformedToken() error { return errToken("Malformed authentication token") }
 
 // object is the top-level members of a JSON object: raw values by name. The
 // last of several members of one name counts.
@@ -75,6 +77,9 @@ type object map[string][]byte
 // is CouchDB's, so that a token with two faults is refused with its text:
 // header, claims, key, signature, subject.
 func (r *jwtRule) identify(token string, now time.Time) (shard.User, error) {
+	if r.broken {
+		return shard.User{}, fault.New(fault.Misconfigured, "JWT is not configured correctly")
+	}
 	header64, rest, ok := strings.Cut(token, ".")
 	payload64, signature64, ok2 := strings.Cut(rest, ".")
 	if !ok || !ok2 || strings.Contains(signature64, ".") {
@@ -213,27 +218,29 @@ func (r *jwtRule) checkClaims(claims object, now time.Time) error {
 	return nil
 }
 
+// checkClaim holds one claim against what is required of it. What is no number is neither before nor after a time as
+// CouchDB orders values, but greater than each number: such an exp never passes, such an nbf is still to come.
 func (r *jwtRule) checkClaim(name string, claims object, now time.Time) error {
 	value, there := claims[name]
 	if !there {
 		return errToken("Missing " + name + " claim")
 	}
 	switch name {
-	case "iat", "nbf":
-		at, ok := numericDate(value)
-		if !ok || (name == "iat" && bytes.ContainsAny(value, ".eE")) {
-			return errToken("Invalid " + name + " claim")
+	case "iat":
+		if _, ok := numericDate(value); !ok || bytes.ContainsAny(value, ".eE") {
+			return errToken("Invalid iat claim")
 		}
-		if at > float64(now.Unix()) {
-			return fault.New(fault.Unauthorized, name+" not in past")
+	case "nbf":
+		if at, ok := numericDate(value); !ok || at > float64(now.Unix()) {
+			return fault.New(fault.Unauthorized, "nbf not in past")
 		}
 	case "exp":
-		at, ok := numericDate(value)
-		if !ok {
-			return errToken("Invalid exp claim")
-		}
-		if at <= float64(now.Unix()) {
+		if at, ok := numericDate(value); ok && at <= float64(now.Unix()) {
 			return fault.New(fault.Unauthorized, "exp not in future")
+		}
+	case "iss":
+		if !r.expected(name, value) || !r.named(name) && string(value) != "true" {
+			return errToken("Invalid iss claim")
 		}
 	default:
 		if !r.expected(name, value) {
@@ -261,6 +268,11 @@ func (r *jwtRule) expected(name string, value []byte) bool {
 		}
 	}
 	return anyValue
+}
+
+// named reports whether the configuration names a value of a claim.
+func (r *jwtRule) named(name string) bool {
+	return slices.ContainsFunc(r.required, func(c config.Claim) bool { return c.Name == name && c.HasValue })
 }
 
 var errFound = errors.New("found")

@@ -65,10 +65,10 @@ var goldenTokens = []struct {
 		"8ZnW0iKuo1b-fuzAOqlfwKFElF-TMKW4FH0bPzE7eHQ", shard.User{}, fault.Unauthorized, "Token missing sub claim."},
 	{"signed with another key", "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9." +
 		"eyJzdWIiOiJqdWR5IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ." +
-		"cbb2LvfN5tKh7gshZZ9YPEXZHS6LDOCmRfpPKONo_ec", shard.User{}, fault.BadRequest, "Bad HMAC"},
+		"cbb2LvfN5tKh7gshZZ9YPEXZHS6LDOCmRfpPKONo_ec", shard.User{}, fault.BadRequest, "Bad HMAC in authentication token"},
 	{"changed after signing", "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9." +
 		"eyJzdWIiOiJyb290IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ." +
-		"G1eMQqkcjDq8avAyPLNYgl0yf1z_lJAmoo9MGs-G4XI", shard.User{}, fault.BadRequest, "Bad HMAC"},
+		"G1eMQqkcjDq8avAyPLNYgl0yf1z_lJAmoo9MGs-G4XI", shard.User{}, fault.BadRequest, "Bad HMAC in authentication token"},
 	{"no signature", "eyJ0eXAiOiJKV1QiLCJhbGciOiJub25lIn0." +
 		"eyJzdWIiOiJqdWR5IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ." +
 		"", shard.User{}, fault.BadRequest, "Invalid alg header parameter"},
@@ -82,11 +82,11 @@ var goldenTokens = []struct {
 		"eyJzdWIiOiJqdWR5IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ." +
 		"x1P8i8EkNfEd-HdEF68qaaU1cyXZ7d1J1HJZvgKvWn4", shard.User{}, fault.BadRequest, "Unknown kid"},
 	{"two parts", "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9." +
-		"eyJzdWIiOiJqdWR5IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ", shard.User{}, fault.BadRequest, "Malformed token"},
-	{"no token at all", "nonsense", shard.User{}, fault.BadRequest, "Malformed token"},
+		"eyJzdWIiOiJqdWR5IiwiZXhwIjo0MTAyNDQ0ODAwLCJfY291Y2hkYi5yb2xlcyI6WyJyZWFkZXJzIiwid3JpdGVycyJdfQ", shard.User{}, fault.BadRequest, "Malformed authentication token"},
+	{"no token at all", "nonsense", shard.User{}, fault.BadRequest, "Malformed authentication token"},
 	{"parts that are no JSON", "eyJhbGc." +
 		"e30." +
-		"x", shard.User{}, fault.BadRequest, "Malformed token"},
+		"x", shard.User{}, fault.BadRequest, "Malformed authentication token"},
 	{"claims that are no object", "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9." +
 		"WyJqdWR5Il0." +
 		"XxlBzOIEhkU1dCbqAxcaQ5cyhtDUomOMNeFe_fPRTS0", shard.User{}, fault.BadRequest, "Not an object"},
@@ -186,10 +186,10 @@ func TestPublicKeys(t *testing.T) {
 		{"ES256, CouchDB's form", signDER(t, header("ES256", "ES256"), claims, crypto.SHA256, ecKeys["ES256"]), 0, ""},
 		{"ES384, CouchDB's form", signDER(t, header("ES384", "ES384"), claims, crypto.SHA384, ecKeys["ES384"]), 0, ""},
 		{"ES512, CouchDB's form", signDER(t, header("ES512", "ES512"), claims, crypto.SHA512, ecKeys["ES512"]), 0, ""},
-		{"CouchDB's form, another key", signDER(t, header("ES256", "ES256"), claims, crypto.SHA256, ecKeys["ES384"]), fault.BadRequest, "Bad signature"},
-		{"another algorithm than signed", sign(t, "RS256", header("RS512", "a"), claims, rsaKey), fault.BadRequest, "Bad signature"},
-		{"a key of another curve", sign(t, "ES256", header("ES256", "ES384"), claims, ecKeys["ES256"]), fault.BadRequest, "Bad signature"},
-		{"ES384 by a key of P-256, which Erlang takes", signDER(t, header("ES384", "ES256"), claims, crypto.SHA384, ecKeys["ES256"]), fault.BadRequest, "Bad signature"},
+		{"CouchDB's form, another key", signDER(t, header("ES256", "ES256"), claims, crypto.SHA256, ecKeys["ES384"]), fault.BadRequest, "Bad signature in authentication token"},
+		{"another algorithm than signed", sign(t, "RS256", header("RS512", "a"), claims, rsaKey), fault.BadRequest, "Bad signature in authentication token"},
+		{"a key of another curve", sign(t, "ES256", header("ES256", "ES384"), claims, ecKeys["ES256"]), fault.BadRequest, "Bad signature in authentication token"},
+		{"ES384 by a key of P-256, which Erlang takes", signDER(t, header("ES384", "ES256"), claims, crypto.SHA384, ecKeys["ES256"]), fault.BadRequest, "Bad signature in authentication token"},
 		{"the public key as a secret", sign(t, "HS256", header("HS256", "a"), claims, []byte(keys["rsa:a"])), fault.BadRequest, "Unknown kid"},
 		{"an EC key for RSA", sign(t, "RS256", header("RS256", "ec"), claims, rsaKey), fault.BadRequest, "not an RSA public key"},
 		{"an RSA key for EC", sign(t, "ES256", header("ES256", "rsa"), claims, ecKeys["ES256"]), fault.BadRequest, "not an EC public key"},
@@ -223,13 +223,28 @@ func TestRequiredClaims(t *testing.T) {
 		{"iat", "iat", head, `{"sub":"j","iat":1700000000}`, 0, ""},
 		{"no iat", "iat", head, `{"sub":"j"}`, fault.BadRequest, "Missing iat claim"},
 		{"iat is no integer", "iat", head, `{"sub":"j","iat":"1"}`, fault.BadRequest, "Invalid iat claim"},
-		{"iat to come", "iat", head, `{"sub":"j","iat":1700000001}`, fault.Unauthorized, "iat not in past"},
+		{"iat to come", "iat", head, `{"sub":"j","iat":1700000001}`, 0, ""},
+		{"iat is a fraction", "iat", head, `{"sub":"j","iat":1.0}`, fault.BadRequest, "Invalid iat claim"},
+		{"iat is null", "iat", head, `{"sub":"j","iat":null}`, fault.BadRequest, "Invalid iat claim"},
 		{"nbf", "nbf", head, `{"sub":"j","nbf":1700000000.0}`, 0, ""},
 		{"no nbf", "nbf", head, `{"sub":"j"}`, fault.BadRequest, "Missing nbf claim"},
 		{"nbf to come", "nbf", head, `{"sub":"j","nbf":1700000001}`, fault.Unauthorized, "nbf not in past"},
+		{"nbf is no number", "nbf", head, `{"sub":"j","nbf":"1"}`, fault.Unauthorized, "nbf not in past"},
+		{"nbf is null", "nbf", head, `{"sub":"j","nbf":null}`, fault.Unauthorized, "nbf not in past"},
+		{"any issuer, which is none", "iss", head, `{"sub":"j","iss":"me"}`, fault.BadRequest, "Invalid iss claim"},
+		{"no issuer at all", "iss", head, `{"sub":"j"}`, fault.BadRequest, "Missing iss claim"},
+		{"an issuer that is no text", `{iss, "5"}`, head, `{"sub":"j","iss":5}`, fault.BadRequest, "Invalid iss claim"},
 		{"exp is not required, but it is there", "iat", head, `{"sub":"j","iat":1,"exp":1700000000}`, fault.Unauthorized, "exp not in future"},
 		{"nothing is required", "", head, `{"sub":"j"}`, 0, ""},
-		{"exp is no number", "exp", head, `{"sub":"j","exp":"never"}`, fault.BadRequest, "Invalid exp claim"},
+		{"exp is no number", "exp", head, `{"sub":"j","exp":"never"}`, 0, ""},
+		{"exp is the text of a number", "exp", head, `{"sub":"j","exp":"1"}`, 0, ""},
+		{"exp is null", "exp", head, `{"sub":"j","exp":null}`, 0, ""},
+		{"exp is less than a double holds", "exp", head, `{"sub":"j","exp":-1e400}`, fault.BadRequest, "Malformed authentication token"},
+		{"exp is a fraction of now", "exp", head, `{"sub":"j","exp":1700000000.5}`, 0, ""},
+		{"a pair that is not closed counts as a word", `{iss`, head, `{"sub":"j","iss":"me"}`, fault.BadRequest, "Invalid iss claim"},
+		{"words without commas", `exp nbf`, head, `{"sub":"j","exp":1700000001}`, fault.BadRequest, "Missing nbf claim"},
+		{"no word", `123, {}`, head, `{"sub":"j"}`, fault.Misconfigured, "JWT is not configured correctly"},
+		{"capitals", `EXP`, head, `{"sub":"j"}`, fault.Misconfigured, "JWT is not configured correctly"},
 		{"typ", "typ", head, `{"sub":"j"}`, 0, ""},
 		{"no typ", "typ", `{"alg":"HS256"}`, `{"sub":"j"}`, fault.BadRequest, "Missing typ header parameter"},
 		{"another typ", "typ", `{"alg":"HS256","typ":"X"}`, `{"sub":"j"}`, fault.BadRequest, "Invalid typ header parameter"},
@@ -283,7 +298,7 @@ func TestTokenRolesRefused(t *testing.T) {
 	for _, roles := range []string{`["a",5]`, `[null]`, `[["a"]]`, `{"a":1}`, `null`, `5`, `true`} {
 		token := sign(t, "HS256", `{"alg":"HS256"}`, `{"sub":"j","_couchdb.roles":`+roles+`}`, []byte("golden key one"))
 		_, err := r.identify(token, time.Now())
-		wantFault(t, err, fault.BadRequest, "Malformed token")
+		wantFault(t, err, fault.BadRequest, "Malformed authentication token")
 	}
 }
 

@@ -84,9 +84,9 @@ func (r *jwtRule) verify(alg, kid, signed string, signature []byte) error {
 		return errToken(k.refusal)
 	}
 	method := jwt.GetSigningMethod(alg)
-	refusal := "Bad signature"
+	refusal := "Bad signature in authentication token"
 	if keyKind(alg) == "hmac" {
-		refusal = "Bad HMAC"
+		refusal = "Bad HMAC in authentication token"
 	}
 	if ec, ok := method.(*jwt.SigningMethodECDSA); ok {
 		key, ok := k.key.(*ecdsa.PublicKey)

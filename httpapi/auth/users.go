@@ -36,7 +36,8 @@ type accounts struct {
 	mu         sync.Mutex
 	generation atomic.Uint64
 	following  atomic.Bool // every change is being seen
-	// hits and misses count the accounts that were in the cache, and the others.
+	// hits and misses count the accounts that were in the cache, and the others, as CouchDB
+	// does: it keeps only what exists, and a server administrator without a document is neither.
 	hits, misses atomic.Uint64
 }
 
@@ -45,6 +46,7 @@ type accounts struct {
 type reading struct {
 	*account // nil: there is no such user
 	at       time.Time
+	stored   bool // there is a document
 }
 
 type accountFlight struct {
@@ -64,13 +66,19 @@ func (s *accounts) age() time.Duration {
 	return accountTrust
 }
 
-// get returns the account of a user document.
-func (s *accounts) get(ctx context.Context, k accountKey, now time.Time) (reading, error) {
-	if a, ok := s.cache.get(k, now, s.age(), false); ok {
+// get returns the account of a user document; admin says that the name is also that of a
+// server administrator.
+func (s *accounts) get(ctx context.Context, k accountKey, admin bool, now time.Time) (reading, error) {
+	a, ok := s.cache.get(k, now, s.age(), false)
+	switch {
+	case a.stored:
 		s.hits.Add(1)
+	case !admin:
+		s.misses.Add(1)
+	}
+	if ok {
 		return a, nil
 	}
-	s.misses.Add(1)
 	generation := s.generation.Load()
 	return s.flight.do(ctx, accountFlight{k, generation}, func(ctx context.Context) (reading, error) {
 		return s.load(ctx, k, generation, now)
@@ -89,14 +97,15 @@ func (s *accounts) load(ctx context.Context, k accountKey, generation uint64, no
 			return reading{}, err
 		}
 	}
+	found := reading{a, now, a != nil}
 	if a == nil || a.size() <= accountSize {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.generation.Load() == generation {
-			s.cache.put(k, reading{a, now}, now)
+			s.cache.put(k, found, now)
 		}
 	}
-	return reading{a, now}, nil
+	return found, nil
 }
 
 // invalidate forgets one account.

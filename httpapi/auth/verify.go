@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"divan/storage/fault"
@@ -41,6 +42,8 @@ type verifier struct {
 	proven   *lru[login, struct{}] // who logged in from where
 
 	jobFailures *lru[jobFailure, bool] // see repeated
+
+	fast, slow atomic.Uint64 // passwords that the cache knew, and that were hashed
 }
 
 // login is a name that a peer uses.
@@ -92,6 +95,7 @@ func (v *verifier) locked(t *try) bool {
 func (v *verifier) verify(ctx context.Context, t try, now time.Time) (ok bool, err error) {
 	d := v.digest(t.name, t.password, t.hash)
 	if _, ok := v.verified.get(d, now, verifiedIdle, true); ok {
+		v.fast.Add(1)
 		return true, nil
 	}
 	return v.hash(ctx, d, t, now)
@@ -118,6 +122,7 @@ func (v *verifier) compare(ctx context.Context, t *try) (ok bool, err error) {
 		if v.locked(t) { // others have failed while this one waited
 			return errLocked()
 		}
+		v.slow.Add(1)
 		if ok, err = h.matches(ctx, t.password); ok || err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ func changes(c *core.Call) error {
 		}
 	}
 	w := &changesWriter{c: c, ctx: c.Request.Context(), p: p, fields: fields}
+	p.query.Beat = w.beat
 	defer w.join()()
 	if err := w.open(p.query); err != nil {
 		return selectorError(err)
@@ -60,9 +61,6 @@ func (w *changesWriter) join() (leave func()) {
 	}
 	ctx, leave, open := w.c.API.JoinFeeds(w.ctx)
 	w.ctx, w.once = ctx, !open
-	if w.p.heartbeat > 0 {
-		w.p.query.Beat = w.beat
-	}
 	return leave
 }
 

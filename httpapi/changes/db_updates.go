@@ -135,8 +135,12 @@ func eventOf(id string) (kind, db string, ok bool) {
 	return "", "", false
 }
 
-// event writes the current row as an event, when it is one.
+// event writes the current row as an event, when it is one. As eventsource it is a row like
+// that of any feed, as in CouchDB.
 func (w *changesWriter) event() error {
+	if w.p.feed == feedEventSource {
+		return w.row()
+	}
 	row := w.feed.Row()
 	kind, db, ok := eventOf(row.ID)
 	if !ok || row.Deleted {
@@ -144,24 +148,14 @@ func (w *changesWriter) event() error {
 	}
 	w.rows++
 	out := w.out
-	switch w.p.feed {
-	case feedEventSource:
-		out.Buf = append(out.Buf, "data: "...)
-	case feedNormal, feedLongpoll:
-		if w.rows > 1 {
-			out.Buf = append(out.Buf, ",\n"...)
-		}
-	case feedContinuous: // the rows end with lines
+	if w.p.feed != feedContinuous && w.rows > 1 {
+		out.Buf = append(out.Buf, ",\r\n"...)
 	}
 	out.Buf = doc.AppendString(append(out.Buf, `{"db_name":`...), db)
 	out.Buf = append(append(append(out.Buf, `,"type":"`...), kind...), `","seq":`...)
 	out.Buf = append(w.appendSeq(out.Buf, true), '}')
-	switch w.p.feed {
-	case feedContinuous:
+	if w.p.feed == feedContinuous {
 		out.Buf = append(out.Buf, '\n')
-	case feedEventSource:
-		out.Buf = append(w.appendSeq(append(out.Buf, "\nid: "...), true), "\n\n"...)
-	case feedNormal, feedLongpoll: // a comma comes with the next row
 	}
 	if len(out.Buf) >= core.StreamBuffer {
 		w.sent = time.Now()

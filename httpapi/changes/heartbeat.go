@@ -46,6 +46,9 @@ func (w *changesWriter) flush() error {
 		w.out.Buf = append(w.out.Buf, '\n')
 	}
 	w.sent = time.Now()
+	if !w.p.feed.waits() {
+		return w.out.Begin() // one that is kept to its end sends nothing before
+	}
 	return w.out.Flush()
 }
 
@@ -55,11 +58,35 @@ func (w *changesWriter) heartbeat() error {
 	return w.flush()
 }
 
-// beat sends a heartbeat when one is due. The feed calls it while a filter
-// lets nothing through (a client must not take that for a dead connection).
+// beat sends a heartbeat when one is due, and returns the time until the next one. The feed
+// calls it while it waits for its filter (a client must not take that for a dead connection).
 // An error of the connection stays in out and ends the feed at the next row.
-func (w *changesWriter) beat() {
-	if w.out != nil && time.Since(w.sent) >= w.p.heartbeat {
-		_ = w.heartbeat()
+func (w *changesWriter) beat() time.Duration {
+	pause := w.p.pause()
+	if w.out == nil {
+		return pause
 	}
+	if left := pause - time.Since(w.sent); left > 0 {
+		return left
+	}
+	_ = w.heartbeat()
+	return pause
+}
+
+// usualPause is how long a normal feed says nothing while its filter lets nothing through,
+// as in CouchDB.
+const usualPause = 5 * time.Second
+
+// pause is the longest time without a byte while a filter is waited for. A feed that sends no
+// heartbeats otherwise sends one as often as it would end, as in CouchDB.
+func (p *changesParams) pause() time.Duration {
+	switch {
+	case p.heartbeat > 0 && p.feed.waits():
+		return p.heartbeat
+	case p.heartbeat > 0:
+		return min(p.heartbeat, usualPause)
+	case p.feed.waits():
+		return max(p.timeout, usualPause)
+	}
+	return usualPause
 }

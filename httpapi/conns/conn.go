@@ -8,7 +8,7 @@ import (
 )
 
 // Conn is an admitted connection. A client that takes nothing of an answer for
-// readerPatience is cut off.
+// readerPatience is cut off, and so is one that takes it more slowly than Expect says.
 type Conn struct {
 	net.Conn
 	limiter *Limiter
@@ -23,6 +23,8 @@ type Conn struct {
 	since    atomic.Int64
 	admitted time.Duration // after the start of the limiter
 	bound    time.Time     // when the deadline of writes was set
+	pace     pace          // of the client, as a reader
+	rate     int64         // bytes per second that it has to take at least
 
 	// Guarded by limiter.mu.
 	gone, counted bool
@@ -67,6 +69,7 @@ func (c *Conn) Begin() {
 		return
 	}
 	c.since.Store(0)
+	c.pace = pace{} // of the answer before, which had another rate
 	if c.begun {
 		return
 	}
@@ -154,6 +157,14 @@ const (
 	renewAfter     = 5 * time.Second
 )
 
+// Expect sets how many bytes per second the client has to take while the server waits
+// for it; 0: any number. The goroutine that writes calls it.
+func (c *Conn) Expect(rate int64) {
+	if c != nil {
+		c.rate = rate
+	}
+}
+
 // SetWriteDeadline implements net.Conn, but for lifting the deadline: net/http does that
 // after each answer, and the next one would have none for as long as Write believes that
 // the one it has set is there.
@@ -167,7 +178,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 // Write implements net.Conn. One goroutine at a time writes.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	for {
-		if now := time.Now(); now.Sub(c.bound) > renewAfter {
+		now := time.Now()
+		if now.Sub(c.bound) > renewAfter {
 			c.bound = now
 			if err := c.Conn.SetWriteDeadline(now.Add(readerPatience)); err != nil {
 				return n, err
@@ -175,6 +187,10 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		}
 		written, err := c.Conn.Write(p[n:min(len(p), n+writePiece)])
 		n += written
+		if err == nil && c.pace.tooSlow(written, time.Since(now), c.rate) {
+			c.cut()
+			return n, ErrTrickle
+		}
 		if err != nil || n == len(p) {
 			return n, err
 		}

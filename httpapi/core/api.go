@@ -93,14 +93,15 @@ type API struct {
 	Deps    Deps
 	router  *router
 	Stats   *stats.Counters
-	answers answerPools
+	answers chunkPool
 	bodies  bodyPools
 	calls   sync.Pool
 	set     atomic.Pointer[settings]
 	Guard   *guard.Guard
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
-	Memory      *memory.Budget // of bodies, and of what replications read
+	Memory      *memory.Budget // of bodies and held answers, and of what replications read
+	shares      *memory.Shares // of Memory, those of requests
 	forwarding  forwarding
 	uuids       uuidSource
 	feeds       feedGate
@@ -116,7 +117,11 @@ func New(d Deps) *API {
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
+	if d.Scripts != nil {
+		d.Scripts.WatchValidations(a.Stats.ValidationTook)
+	}
 	a.Memory = memory.NewBudget(a.memoryLimit)
+	a.shares = memory.ForRequests(a.Memory)
 	a.bodies.parsing = newParseLimit()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
@@ -262,6 +267,7 @@ func (c *Call) answer() error {
 		if c.Response.streaming != nil {
 			c.Response.streaming.release()
 		}
+		c.Memory.restart()
 		c.Response.resetHeaders()
 		c.DB = nil
 	}
@@ -285,6 +291,7 @@ func (c *Call) admit() error {
 	if !strings.HasPrefix(raw, "/") {
 		raw = c.Request.URL.EscapedPath() // absolute-form, as proxies send it
 	}
+	raw = c.atVirtualHost(raw, query)
 	if err := c.parsePath(raw, c.Config.Chttpd.DecodePlusToSpace); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"divan/shard/index"
 	"divan/storage/doc"
 )
 
@@ -36,6 +37,21 @@ func AppendCounts(dst []byte, counts []Count) []byte {
 		dst = strconv.AppendUint(dst, m.N, 10)
 	}
 	return dst
+}
+
+// AppendLeftOut appends the member documents_left_out of the information about an index, a
+// comma in front: how many documents the index holds nothing of, and why the first of them
+// cannot be indexed. An index of all documents has no such member.
+func AppendLeftOut(dst []byte, count uint64, first []index.LeftOut) []byte {
+	if count == 0 {
+		return dst
+	}
+	dst = AppendCounts(append(dst, `,"documents_left_out":{`...), []Count{{Name: "count", N: count}})
+	reasons := make(map[string]string, len(first))
+	for _, l := range first {
+		reasons[l.ID] = l.Reason
+	}
+	return append(AppendTexts(append(dst, `,"reasons":`...), reasons), '}')
 }
 
 // AppendTexts appends a JSON object whose values are strings, sorted by name.

@@ -36,6 +36,7 @@ type Body struct {
 	reader   patientReader
 	turn     limitedParse
 	text     []byte // all of it, until the answer begins: the request may begin again
+	kept     int64  // bytes of memory that text has taken
 	read     bool   // text is it
 	streamed bool   // it went elsewhere while it came, and cannot be had again
 }
@@ -87,13 +88,20 @@ func (b *Body) ReadAll(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := b.memory.hold.Held()
 	out, err := b.readPieces(in, length, limit)
 	b.turn.end()
 	if err != nil {
 		return nil, b.failure(err)
 	}
-	b.text, b.read = out, true
+	b.keep(out, before)
 	return out, nil
+}
+
+// keep keeps the text of all of the body, for which the request has taken memory since it held
+// before bytes.
+func (b *Body) keep(text []byte, before int64) {
+	b.text, b.kept, b.read = text, b.memory.hold.Held()-before, true
 }
 
 // failure is what a client is told of an error while its body was read.
@@ -126,6 +134,7 @@ func (b *Body) ReadSmall(large int64) (text []byte, rest io.Reader, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	before := b.memory.hold.Held()
 	text, err = b.readPieces(io.LimitReader(in, large), -1, large)
 	switch {
 	case err != nil:
@@ -133,7 +142,7 @@ func (b *Body) ReadSmall(large int64) (text []byte, rest io.Reader, err error) {
 		return nil, nil, b.failure(err)
 	case int64(len(text)) < large:
 		b.turn.end()
-		b.text, b.read = text, true
+		b.keep(text, before)
 		return text, nil, nil
 	}
 	b.streamed = true // and the turn goes on until End
@@ -267,9 +276,10 @@ func (b *Body) RequireJSON() error {
 }
 
 // RefuseForms is RequireJSON for endpoints that CouchDB lets a client call without
-// any content type: what the form of a page of another site can send is refused.
+// any content type: what a page of another site can send is refused. A browser sends
+// the form of a page with a content type, and Origin with every POST of a page.
 func (b *Body) RefuseForms() error {
-	if len(b.request.Header["Content-Type"]) == 0 {
+	if h := b.request.Header; len(h["Content-Type"]) == 0 && len(h["Origin"]) == 0 {
 		return nil
 	}
 	return b.RequireJSON()

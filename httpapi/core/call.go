@@ -37,9 +37,10 @@ type Call struct {
 	Target             // what is asked for
 	DB     *cluster.DB // the database, nil on server endpoints and while creating or deleting one
 
-	route *endpoint // nil: there is none
-	Start time.Time
-	peer  *conns.Conn // nil: the request came another way
+	route     *endpoint // nil: there is none
+	Start     time.Time
+	peer      *conns.Conn // nil: the request came another way
+	requested string      // path and query below a virtual host; empty: there is none
 }
 
 // assemble gives a call what it is made of, for a request whose answer goes to w.
@@ -49,7 +50,7 @@ func (c *Call) assemble(a *API, w http.ResponseWriter, r *http.Request, s *scrat
 	c.Config = a.Deps.Config.Load()
 	c.set = a.settings(c.Config)
 	*res = Response{inner: w, request: r, target: &c.Target, body: &c.Body, config: c.Config, set: c.set, pools: &a.answers}
-	c.Memory = Memory{budget: a.Memory, response: res}
+	c.Memory = Memory{api: a, response: res}
 	c.Body = Body{
 		request: r, response: res, memory: &c.Memory, config: c.Config, most: c.set.maxRequestSize, user: &c.User, target: &c.Target, pools: &a.bodies,
 	}

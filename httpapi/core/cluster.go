@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"divan/replicator/peruser"
 )
 
 // Cluster is what the API needs of the other nodes. The root implements it;
@@ -67,6 +69,7 @@ type Task struct {
 	Phase              string // may be empty
 	FailedDocument     string // of an index that stays at a document; empty: there is none
 	Error              string // what went wrong with it
+	LeftOut            uint64 // documents that an index holds nothing of, because they cannot be indexed
 	ChangesDone        uint64
 	TotalChanges       uint64
 	StartedOn, Updated time.Time
@@ -80,12 +83,15 @@ type Figures struct {
 	OpenSmall          int               // small stores held open
 	SmallBytes         int64             // that these take in memory, about
 	SmallDamaged       bool              // files of small stores are damaged, and not yet written anew
+	BitsCorrected      int64             // bits of files of stores that were set right
 	ScriptEngines      int               // JavaScript engines that exist
 	ScriptBytes        int64             // which they have outside of Go's heap
+	IndexLeftOut       uint64            // documents that indexes have left out since the start
 	OrphanedShards     int               // that no database names and that were set aside
 	DiskFree, DiskSize uint64            // bytes of the disk of the data directory; 0: it does not tell
 	Commits            uint64            // groups of writes that were made durable
 	LogLines           map[string]uint64 // lines of the log, by level
 	ReplicationBacklog int               // pushes between copies that run or wait
 	ReplicationLag     uint64            // changes of copies of this node that other copies are known to lack
+	PerUser            peruser.Figures   // what was done for [couch_peruser]
 }

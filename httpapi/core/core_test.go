@@ -446,3 +446,29 @@ func TestMemoryOfWholeAnswers(t *testing.T) {
 		t.Errorf("%d bytes were kept, the last answer was sent: %t", total, sent)
 	}
 }
+
+// TestMemoryOfOneRequest: only what is held of an answer asks for a faster client, not the body that
+// was read; and a handler that begins again has the body it has read, and nothing else, counted.
+func TestMemoryOfOneRequest(t *testing.T) {
+	a := coreAPI(t, config.Values{"chttpd": {"held_answer_time": "1", "min_answer_rate": "1024"}})
+	c, _ := testCall(t, a, "POST /_session", strings.Repeat("x", 10_000))
+	if _, err := c.Body.ReadAll(0); err != nil {
+		t.Fatal(err)
+	}
+	body := a.Memory.Used()
+	if rate := core.RateOf(c); body < 10_000 || rate != 1024 {
+		t.Errorf("a body of %d bytes asks for %d bytes a second", body, rate)
+	}
+	for range 3 {
+		if err := errors.Join(c.Memory.Hold(100_000), c.Memory.Take(1000)); err != nil {
+			t.Fatal(err)
+		}
+		if rate := core.RateOf(c); rate != 100_000 || a.Memory.Used() != body+102_000 {
+			t.Errorf("%d bytes a second, %d bytes beside the body", rate, a.Memory.Used()-body)
+		}
+		core.Restart(c)
+	}
+	if rate := core.RateOf(c); rate != 1024 || a.Memory.Used() != body {
+		t.Errorf("%d bytes a second, %d bytes beside the body, when it begins again", rate, a.Memory.Used()-body)
+	}
+}

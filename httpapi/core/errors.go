@@ -90,6 +90,8 @@ func wireOfRare(k fault.Kind) wire {
 		return wire{http.StatusBadRequest, "invalid_selector"}
 	case fault.BadFunction:
 		return wire{http.StatusInternalServerError, "unknown_error"}
+	case fault.Misconfigured:
+		return wire{http.StatusInternalServerError, "misconfigured_server"}
 	default: // Internal, Corruption, and whatever a newer node may send
 		return wire{http.StatusInternalServerError, "internal_server_error"}
 	}

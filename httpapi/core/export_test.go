@@ -93,3 +93,9 @@ func UUIDAs(u [16]byte, format string) string { return formatUUID(u, format) }
 
 // Working returns how many turns are taken.
 func Working(a *API) int { return len(a.bodies.parsing) }
+
+// RateOf returns how many bytes per second the client of a call has to take.
+func RateOf(c *Call) int64 { return c.Memory.rate(c.set) }
+
+// Restart is what happens to the memory of a call whose handler begins again.
+func Restart(c *Call) { c.Memory.restart() }

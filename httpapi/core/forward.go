@@ -28,6 +28,20 @@ import (
 // cluster port, as the service "http" of that node, which runs the same
 // handlers for the user who was identified and authorised here.
 
+// AtNode reports whether a name in a path below /_node stands for this node: _local, its own, or,
+// as long as no other node is in its cluster, one that setup scripts of CouchDB take for granted.
+func (c *Call) AtNode(name string) bool {
+	m := c.API.Deps.Meta
+	switch name {
+	case "_local", m.Self():
+		return true
+	case "nonode@nohost", "couchdb@127.0.0.1":
+		nodes := m.Nodes()
+		return len(nodes) == 0 || len(nodes) == 1 && nodes[0].Name == m.Self()
+	}
+	return false
+}
+
 const (
 	serviceHTTP    = "http"           // the service of a node that answers for it
 	forwardTimeout = 30 * time.Second // for the answer of another node

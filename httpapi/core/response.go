@@ -22,7 +22,7 @@ type Response struct {
 	body    *Body
 	config  *config.Snapshot
 	set     *settings
-	pools   *answerPools
+	pools   *chunkPool
 
 	Status    int     // 0 until the status line is out
 	bytes     int64   // of the body
@@ -66,6 +66,9 @@ func (w *Response) Write(p []byte) (n int, err error) {
 	}
 	if w.target.Head || w.Status == http.StatusNotModified || w.Status == http.StatusNoContent {
 		return len(p), nil
+	}
+	if !w.whole { // the answer to the rewritten request has said it
+		w.body.peer.Expect(w.body.memory.rate(w.set))
 	}
 	for more := true; more && err == nil; more = n < len(p) {
 		var one int
@@ -115,7 +118,12 @@ var (
 // SendJSON answers with a compact JSON text without its newline: it adds the
 // newline, Content-Length, Cache-Control and the negotiated Content-Type, and
 // wraps the text for a JSONP callback. Headers of the endpoint are set before.
+// A large text counts in the memory of the request until it is sent: without room for it
+// a GET is refused, all others were carried out and have to say so.
 func (w *Response) SendJSON(status int, body []byte) error {
+	if err := w.Hold(len(body)); err != nil && status < http.StatusBadRequest {
+		return err
+	}
 	h := w.Header()
 	w.setJSONType(h)
 	if callback := w.jsonp(); callback != "" {
@@ -126,19 +134,40 @@ func (w *Response) SendJSON(status int, body []byte) error {
 	if w.target.Head {
 		return nil
 	}
-	buf := w.pools.buffers.get()
-	defer w.pools.buffers.put(buf)
-	buf.Write(body)
-	buf.WriteByte('\n')
-	_, err := w.Write(buf.Bytes())
+	buf := w.pools.get()
+	defer func() { w.pools.put(buf) }()
+	for len(body) >= StreamBuffer {
+		buf = append(buf[:0], body[:StreamBuffer]...)
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+		body = body[StreamBuffer:]
+	}
+	buf = append(append(buf[:0], body...), '\n')
+	_, err := w.Write(buf)
 	return err
 }
 
+// Hold counts an answer of n bytes that is complete in the memory of the request. The error
+// is that of Memory.Hold for a GET; all other requests were carried out, and have to say so.
+func (w *Response) Hold(n int) error {
+	if n <= largeBuffer {
+		return nil
+	}
+	if err := w.body.memory.Hold(n); err != nil && w.target.Method == http.MethodGet {
+		return err
+	}
+	return nil
+}
+
+// largeBuffer is how much a text of SendJSON may have that counts nowhere, in bytes.
+const largeBuffer = 256 << 10
+
 // SendAppended is SendJSON for a text that is made in memory of the server's own.
 func (w *Response) SendAppended(status int, text func(dst []byte) []byte) error {
-	buf := text(w.pools.chunks.get())
+	buf := text(w.pools.get())
 	err := w.SendJSON(status, buf)
-	w.pools.chunks.put(buf)
+	w.pools.put(buf)
 	return err
 }
 

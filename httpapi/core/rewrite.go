@@ -19,7 +19,12 @@ type Rewritten struct {
 	Body   []byte // nil: that of the request itself, which nobody has looked at
 }
 
-// rewritesKey is the key in a context for how often its request has been rewritten.
+// rewrites is what a context tells of a request that stands in for another one, by rewritesKey.
+type rewrites struct {
+	times     int    // it has been rewritten
+	requested string // Call.requested
+}
+
 type rewritesKey struct{}
 
 // Rewrite answers with what the API answers to another request, which comes from the
@@ -30,8 +35,8 @@ func (c *Call) Rewrite(to Rewritten) error {
 		return fault.Wrap(fault.BadRequest, "The rewritten path is malformed.", err)
 	}
 	ctx := c.Request.Context()
-	n, _ := ctx.Value(rewritesKey{}).(int)
-	r := c.Request.Clone(context.WithValue(ctx, rewritesKey{}, n+1))
+	before, _ := ctx.Value(rewritesKey{}).(rewrites)
+	r := c.Request.Clone(context.WithValue(ctx, rewritesKey{}, rewrites{before.times + 1, c.requested}))
 	r.Method, r.URL, r.RequestURI, r.Header = to.Method, u, to.Target, to.Header
 	r.Header.Del("X-HTTP-Method-Override") // it has had its effect
 	r.Body = c.Request.Body
@@ -49,7 +54,7 @@ func (c *Call) Rewrite(to Rewritten) error {
 
 // CheckRewrites refuses a request that has been rewritten too often.
 func (c *Call) CheckRewrites() error {
-	if n, _ := c.Request.Context().Value(rewritesKey{}).(int); n >= c.Config.Functions.RewriteLimit {
+	if r, _ := c.Request.Context().Value(rewritesKey{}).(rewrites); r.times >= c.Config.Functions.RewriteLimit {
 		return fault.New(fault.BadRequest, "Exceeded rewrite recursion limit")
 	}
 	return nil

@@ -13,7 +13,9 @@ type settings struct {
 	from *config.Snapshot
 
 	maxRequestSize int64 // bytes of a body
-	bodyMemory     int64 // bytes that all bodies may take
+	bodyMemory     int64 // bytes that all bodies and held answers may take
+	minAnswerRate  int64 // bytes per second that a client has to take; 0: any
+	heldSeconds    int64 // in which it has to take what is held for it
 	maxActive      int64 // requests at the same time
 	allowJSONP     bool
 	serverHeader   []string
@@ -21,6 +23,7 @@ type settings struct {
 	cors           *corsSettings   // nil: off
 	requireUser    bool
 	peers          auth.PeerRule
+	vhosts         vhosts
 }
 
 // defaultMaxActive bounds the requests that are under way at the same time,
@@ -33,11 +36,14 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 		from:           cfg,
 		maxRequestSize: cfg.Chttpd.MaxHTTPRequestSize,
 		maxActive:      defaultMaxActive,
+		minAnswerRate:  cfg.Chttpd.MinAnswerRate,
+		heldSeconds:    max(1, int64(cfg.Chttpd.HeldAnswerTime.Seconds())),
 		allowJSONP:     cfg.Chttpd.AllowJSONP,
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,
 		peers:          auth.NewPeerRule(cfg),
+		vhosts:         newVHosts(cfg),
 	}
 	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {

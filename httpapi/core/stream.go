@@ -51,7 +51,7 @@ func (c *Call) Stream(contentType string) *Stream {
 	if contentType != "" {
 		h["Content-Type"] = []string{contentType}
 	}
-	s := &Stream{w: w, memory: &c.Memory, db: c.DB, Buf: w.pools.chunks.get(), status: http.StatusOK}
+	s := &Stream{w: w, memory: &c.Memory, db: c.DB, Buf: w.pools.get(), status: http.StatusOK}
 	buffered, _ := c.QueryValue("buffer_response")
 	s.whole = buffered == "true" || (buffered == "" && c.Config.Chttpd.BufferResponse)
 	w.streaming = s
@@ -139,7 +139,7 @@ const wholeStep = 512 << 10
 // An answer that finds none is sent as it is made.
 func (s *Stream) keep() bool {
 	for s.whole && s.kept < len(s.Buf) {
-		s.whole = s.memory.TryTake(wholeStep)
+		s.whole = s.memory.keep(wholeStep)
 		s.kept += wholeStep
 	}
 	return s.whole
@@ -207,7 +207,7 @@ func (s *Stream) release() {
 	if s.w.streaming == s {
 		s.w.streaming = nil
 	}
-	s.w.pools.chunks.put(s.Buf)
+	s.w.pools.put(s.Buf)
 	s.Buf = nil
 	if s.failure == nil {
 		s.failure = errors.New("write to a closed stream")

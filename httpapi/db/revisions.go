@@ -62,16 +62,27 @@ func missingRevs(c *core.Call) error {
 
 // missing reads the body of a comparison and asks the database.
 func missing(c *core.Call) ([]shard.IDMissing, error) {
-	asked, err := readRevisions(c)
+	asked, err := readRevisions(c, "Invalid revisions, must be a list")
 	if err != nil || len(asked) == 0 {
 		return nil, err
 	}
-	return c.DB.Missing(c.Request.Context(), asked)
+	answers, err := c.DB.Missing(c.Request.Context(), asked)
+	if err != nil {
+		return nil, err
+	}
+	room := c.Memory.HoldInSteps()
+	for i := range answers { // a document with many branches has many ancestors
+		if err := room(revRoom * (len(answers[i].Missing) + len(answers[i].PossibleAncestors))); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
 }
 
 // readRevisions reads {"id":["rev",…],…}. An id that is given twice keeps its
-// last list.
-func readRevisions(c *core.Call) ([]shard.IDRevs, error) {
+// last list. A value that is no list is refused with the reason noList, which CouchDB words
+// in two ways.
+func readRevisions(c *core.Call, noList string) ([]shard.IDRevs, error) {
 	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
@@ -79,7 +90,7 @@ func readRevisions(c *core.Call) ([]shard.IDRevs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseRevisions(body, c.Memory.InSteps())
+	return parseRevisions(body, noList, c.Memory.InSteps())
 }
 
 // Bytes that are made of what is compared.
@@ -88,12 +99,15 @@ const (
 	revRoom = 64  // of a revision, which has three
 )
 
-func parseRevisions(body []byte, room func(n int) error) ([]shard.IDRevs, error) {
+func parseRevisions(body []byte, noList string, room func(n int) error) ([]shard.IDRevs, error) {
 	var out []shard.IDRevs
 	places := map[string]int{}
 	err := doc.EachMember(body, func(id string, value []byte) error {
 		if err := room(idRoom + revRoom*bytes.Count(value, []byte{','})); err != nil {
 			return err
+		}
+		if value[0] != '[' {
+			return fault.New(fault.BadRequest, noList)
 		}
 		revs, err := docformat.ParseRevs(value)
 		if err != nil {
@@ -116,7 +130,7 @@ func purge(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	asked, err := readRevisions(c)
+	asked, err := readRevisions(c, "Invalid list of revisions")
 	if err != nil {
 		return err
 	}

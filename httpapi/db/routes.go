@@ -32,7 +32,9 @@ func Routes() []core.Route {
 		{Table: core.DBTable, Path: "/_shards/{doc}", Access: access.Contents, Allow: "GET", Methods: core.Methods{Get: getShardOf}},
 
 		{Table: core.ServerTable, Path: "/_all_dbs", Access: access.DatabaseNames, Allow: "GET,HEAD", Methods: core.Methods{Get: getAllDBs}},
+		{Table: core.ServerTable, Path: "/_all_dbs/{rest:.*}", Access: access.DatabaseNames, Allow: "GET,HEAD", Methods: core.Methods{Get: core.NotHere}},
 		{Table: core.ServerTable, Path: "/_dbs_info", Access: access.DatabaseNames, Allow: "GET,HEAD,POST", Methods: core.Methods{Get: getDBsInfo, Post: postDBsInfo}},
+		{Table: core.ServerTable, Path: "/_dbs_info/{rest:.*}", Access: access.DatabaseNames, Allow: "GET,HEAD,POST", Methods: core.Methods{Get: core.NotHere, Post: core.NotHere}},
 
 		{Table: core.DBTable, Path: "/_partition", Access: access.Contents, Methods: core.Methods{Get: noPartition, Any: noPartition}},
 		{Table: core.DBTable, Path: "/_partition/{partition}", Access: access.Contents, Allow: "GET", Methods: core.Methods{Get: getPartition}},

@@ -24,9 +24,6 @@ func putSecurity(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSecurityNames(body); err != nil {
-		return err
-	}
 	err = alter(c, administrators(c), func() error { return c.DB.SetSecurity(c.Request.Context(), body) })
 	if err != nil {
 		return err
@@ -62,35 +59,6 @@ func alter(c *core.Call, mayI, change func() error) error {
 			return err
 		}
 	}
-}
-
-// checkSecurityNames refuses a security object in which a member that decides
-// who may do what is there twice: whoever reads it otherwise than this server
-// would see other people in it.
-func checkSecurityNames(body []byte) error {
-	text, err := doc.Canonical(nil, body)
-	if err != nil || !doc.IsObject(text) {
-		return err // SetSecurity has the text for other values
-	}
-	return eachOnce(text, func(name string, value []byte) error {
-		if (name == "admins" || name == "members" || name == "readers") && doc.IsObject(value) {
-			return eachOnce(value, func(string, []byte) error { return nil })
-		}
-		return nil
-	})
-}
-
-// eachOnce calls fn for each member of an object, and refuses one that has two
-// of a name.
-func eachOnce(object []byte, fn func(name string, value []byte) error) error {
-	seen := map[string]bool{}
-	return doc.EachMember(object, func(name string, value []byte) error {
-		if seen[name] {
-			return fault.Newf(fault.BadRequest, "The security object has the member %q twice.", name)
-		}
-		seen[name] = true
-		return fn(name, value)
-	})
 }
 
 // getRevsLimit answers GET /{db}/_revs_limit.

@@ -145,6 +145,9 @@ func (a *answer) send(c *core.Call, status int, own ...string) error {
 	if a.json != nil {
 		return c.Response.SendJSON(status, a.json)
 	}
+	if err := c.Response.Hold(len(a.body)); err != nil {
+		return err
+	}
 	h := c.Response.Header()
 	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	c.Response.WriteHeader(status)

@@ -48,7 +48,7 @@ func appendMembers(dst []byte, c *core.Call) ([]byte, error) {
 	dst = append(dst, `"method":`...)
 	dst = appendText(dst, method)
 	dst = append(dst, `,"requested_path":`...)
-	dst = appendList(dst, requestedPath(c.Request.RequestURI))
+	dst = appendList(dst, requestedPath(c.RequestedPath()))
 	dst = append(dst, `,"path":`...)
 	dst = appendList(dst, c.Path)
 	dst = append(dst, `,"raw_path":`...)
@@ -64,12 +64,9 @@ func appendMembers(dst []byte, c *core.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := string(body)
-	if !c.Body.Announced() {
-		text = "undefined"
+	if dst, err = appendBody(append(dst, `,"body":`...), c, body); err != nil {
+		return nil, err
 	}
-	dst = append(dst, `,"body":`...)
-	dst = appendText(dst, text)
 	dst = append(dst, `,"peer":`...)
 	dst = appendText(dst, c.API.Deps.Auth.Peer(c.Request))
 	dst = append(dst, `,"cookie":`...)
@@ -81,6 +78,23 @@ func appendMembers(dst []byte, c *core.Call) ([]byte, error) {
 		return append(dst, security...), nil
 	}
 	return append(dst, "{}"...), nil
+}
+
+// appendBody appends the body as functions see it: a text; of a POST whose body is JSON
+// for CouchDB itself (keys of a list, options of a feed) the object.
+func appendBody(dst []byte, c *core.Call, body []byte) ([]byte, error) {
+	if c.Method == http.MethodPost && len(body) > 0 && parsesBody(c) {
+		return doc.Canonical(dst, body)
+	}
+	if !c.Body.Announced() {
+		return appendText(dst, "undefined"), nil
+	}
+	return appendText(dst, string(body)), nil
+}
+
+// parsesBody reports whether the endpoint takes an object.
+func parsesBody(c *core.Call) bool {
+	return len(c.Path) > 1 && c.Path[1] == "_changes" || len(c.Rest) > 0 && c.Rest[0] == "_list"
 }
 
 // appendText appends a string, whatever bytes a client has put into it.
@@ -174,6 +188,9 @@ func appendHeaders(dst []byte, c *core.Call) []byte {
 	for name, values := range c.Request.Header {
 		if name == "Host" || scrubbed(c, name) {
 			continue
+		}
+		if name == "X-Couchdb-Vhost-Path" {
+			name = strings.ToLower(name) // as couchapps look for them
 		}
 		dst = append(appendText(append(dst, ','), name), ':')
 		dst = appendText(dst, strings.Join(values, ", "))

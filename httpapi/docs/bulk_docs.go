@@ -28,7 +28,7 @@ func bulkDocs(c *core.Call) error {
 	if err := b.prepare(); err != nil {
 		return err
 	}
-	if b.allOrNothing {
+	if b.allOrNothing && !b.replicated { // replications are taken one by one, as CouchDB does
 		return b.refuseAll()
 	}
 	if err := b.store(); err != nil {

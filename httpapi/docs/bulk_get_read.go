@@ -28,13 +28,15 @@ type bulkGetReader struct {
 }
 
 func newBulkGetReader(c *core.Call, o *docOptions, items []bulkGetItem) *bulkGetReader {
-	return &bulkGetReader{c: c, o: o, items: items, window: window.New(c.Config.CouchDB.MaxDocumentSize, bulkGetMost)}
+	return &bulkGetReader{c: c, o: o, items: items, window: window.New(c.Config.CouchDB.MaxDocumentSize, bulkGetMost, &c.Memory)}
 }
 
 // begin reads the first batch. The error says that there is no such database:
 // that is no matter of single entries.
 func (r *bulkGetReader) begin() error {
-	r.fill(0)
+	if err := r.fill(0); err != nil {
+		return err
+	}
 	if i := slices.IndexFunc(r.errs, func(err error) bool { return fault.Is(err, fault.NoDatabase) }); i >= 0 {
 		return r.errs[i]
 	}
@@ -45,7 +47,11 @@ func (r *bulkGetReader) begin() error {
 // one named, or all leaves.
 func (r *bulkGetReader) read(i int) ([]shard.RevResult, error) {
 	if i >= r.end {
-		r.fill(i)
+		if err := r.fill(i); err != nil { // there is no memory for these documents: another batch is another try
+			for k := range r.results {
+				r.results[k], r.errs[k] = nil, err
+			}
+		}
 	}
 	at := i - r.first
 	results, err := r.results[at], r.errs[at]
@@ -53,8 +59,8 @@ func (r *bulkGetReader) read(i int) ([]shard.RevResult, error) {
 	return results, err
 }
 
-// fill reads a batch.
-func (r *bulkGetReader) fill(first int) {
+// fill reads a batch. The error says that there is no memory for it.
+func (r *bulkGetReader) fill(first int) error {
 	r.first, r.end = first, min(first+r.window.Size(), len(r.items))
 	n := r.end - first
 	r.results, r.errs = make([][]shard.RevResult, n), make([]error, n)
@@ -77,7 +83,7 @@ func (r *bulkGetReader) fill(first int) {
 		wanted, places = append(wanted, q), append(places, i)
 	}
 	if len(wanted) == 0 {
-		return
+		return nil
 	}
 	got, errs := r.c.DB.OpenRevsMany(r.c.Request.Context(), wanted)
 	bytes := 0
@@ -102,5 +108,5 @@ func (r *bulkGetReader) fill(first int) {
 			}
 		}
 	}
-	r.window.Read(len(wanted), bytes)
+	return r.window.Read(len(wanted), bytes)
 }

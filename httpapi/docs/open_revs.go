@@ -35,6 +35,14 @@ func getOpenRevs(c *core.Call, o *docOptions) error {
 	if err := screenRevs(c, results); err != nil {
 		return err
 	}
+	room := c.Memory.HoldInSteps()
+	for i := range results {
+		if d := results[i].Doc; d != nil {
+			if err := room(len(d.Body)); err != nil { // all of them wait for the client
+				return err
+			}
+		}
+	}
 	if asParts {
 		return sendRevParts(c, results, style)
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/shard/script"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -74,7 +75,7 @@ func CheckDesignDoc(compiles func(source string) error, body []byte, partitioned
 		if doc.Lookup(view, "map") == nil {
 			return invalidDesignDoc("View `" + name + "` must contain map function")
 		}
-		if language == "" || language == "javascript" || language == "erlang" {
+		if language == "" || script.Speaks(language) || language == "erlang" {
 			return checkView(compiles, language, name, view)
 		}
 		return nil

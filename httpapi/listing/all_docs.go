@@ -174,7 +174,7 @@ func prepareList(c *core.Call, l docList, v *Params, inBody bool) (*listing, err
 		query: cluster.DocsQuery{
 			Namespace: l.space, InclusiveEnd: v.InclusiveEnd, Descending: v.Descending, Skip: v.Skip, Limit: v.Limit,
 			Partition: l.partition, IncludeDocs: v.IncludeDocs, Conflicts: v.Conflicts == Yes,
-			UpdateSeq: v.UpdateSeq && l.space != cluster.LocalDocs,
+			UpdateSeq: v.UpdateSeq && l.space != cluster.LocalDocs, Memory: &c.Memory,
 		},
 	}
 	if v.HasPartition {

@@ -60,7 +60,7 @@ func (f *Family) find(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, err := f.finder.Find(c.Request.Context(), c.DB, q)
+	rows, err := f.finder.Find(c.Request.Context(), c.DB, q, &c.Memory)
 	if err != nil {
 		return err
 	}

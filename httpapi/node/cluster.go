@@ -16,6 +16,9 @@ func clusterFigures(a *core.API) []runtimeFigure {
 	gauge := func(name, help, label string, value float64) runtimeFigure {
 		return runtimeFigure{name, help, "gauge", label, value}
 	}
+	counter := func(name, help string, value uint64) runtimeFigure {
+		return runtimeFigure{name, help, "counter", "", float64(value)}
+	}
 	nodes, alive, versions := m.Nodes(), a.Members(), m.ClusterVersions()
 	out := []runtimeFigure{
 		gauge("couchdb_internal_replication_jobs", "pushes between copies that run or wait", "", float64(node.ReplicationBacklog)),
@@ -30,6 +33,10 @@ func clusterFigures(a *core.API) []runtimeFigure {
 		gauge("couchdb_cluster_version_known", "the newest version of the cluster that this program knows", "", float64(versions.Known)),
 		gauge("couchdb_cluster_version_usable", "the newest version of the cluster that all members know", "", float64(versions.Usable)),
 		gauge("couchdb_cluster_version_written", "the newest version of the cluster that its metadata need", "", float64(versions.Written)),
+		counter("couchdb_peruser_databases_created_total", "databases of accounts that this node has made", node.PerUser.Created),
+		counter("couchdb_peruser_databases_deleted_total", "databases of deleted accounts that this node has deleted", node.PerUser.Deleted),
+		counter("couchdb_peruser_security_changes_total", "security objects of databases of accounts that this node has changed", node.PerUser.Secured),
+		counter("couchdb_peruser_failures_total", "attempts to do one of these that have failed", node.PerUser.Failures),
 		gauge("couchdb_cluster_nodes", "nodes that belong to the cluster", "", float64(len(nodes))),
 	}
 	if a.Deps.Rebalance != nil {

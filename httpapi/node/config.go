@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"go.uber.org/zap"
+
 	"divan/cluster/config"
 	"divan/cluster/meta"
 	"divan/httpapi/auth"
@@ -64,6 +66,10 @@ func putConfigKey(c *core.Call) error {
 	old, err := c.API.Deps.Meta.Config.Set(c.Request.Context(), change)
 	if err != nil {
 		return err
+	}
+	if !config.Effective(change.Section, change.Key) {
+		c.Response.Header()["Warning"] = []string{`299 - "` + config.TextNoEffect + `"`}
+		c.Log.Warn("a setting has no effect: "+config.TextNoEffect, zap.String("section", change.Section), zap.String("key", change.Key))
 	}
 	return c.Response.SendJSON(http.StatusOK, doc.AppendString(nil, old))
 }

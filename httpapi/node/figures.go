@@ -37,7 +37,7 @@ func figures(a *core.API) []figure {
 		count("number of times a document was read from a database", &s.DatabaseReads, "couchdb", "database_reads"),
 		count("number of times a database was changed", &s.DatabaseWrites, "couchdb", "database_writes"),
 		{path: []string{"couchdb", "commits"}, kind: "counter", desc: "number of commits performed", value: float64(node.Commits)},
-		{path: []string{"couchdb", "dbinfo"}, kind: "histogram", desc: "distribution of latencies for calls to retrieve DB info", hist: &s.DatabaseInfo, milli: true},
+		{path: []string{"couchdb", "dbinfo"}, kind: "histogram", desc: "distribution of latencies for calls to retrieve DB info", hist: &s.Took.DatabaseInfo, milli: true},
 		count("number of documents inserted", &s.DocumentInserts, "couchdb", "document_inserts"),
 		count("number of failed document purge operations", &s.Purges.Failed, "couchdb", "document_purges", "failure"),
 		count("number of successful document purge operations", &s.Purges.Documents, "couchdb", "document_purges", "success"),
@@ -62,7 +62,7 @@ func figures(a *core.API) []figure {
 		text := strconv.Itoa(status)
 		out = append(out, count("number of HTTP "+text+" "+statusText(status)+" responses", &s.Statuses[i], "couchdb", "httpd_status_codes", text))
 	}
-	out = slices.Concat(out, queryFigures(s), partFigures(a), replicatorFigures(a))
+	out = slices.Concat(out, queryFigures(s), partFigures(a), replicatorFigures(a), callFigures(a), absentFigures())
 	mango := &s.Mango
 	return append(out,
 		count("number of _local document write operations", &s.LocalWrites, "couchdb", "local_document_writes"),

@@ -15,7 +15,9 @@ func loadFigures(a *core.API) []runtimeFigure {
 		{"couchdb_small_stores_open", "small stores that are held open", "gauge", "", float64(node.OpenSmall)},
 		{"couchdb_small_stores_bytes", "memory that small stores take which are held open", "gauge", "", float64(node.SmallBytes)},
 		{"couchdb_small_stores_damaged", "1 while files of small stores are damaged and not yet written anew", "gauge", "", truth(node.SmallDamaged)},
+		{"couchdb_corrected_flips_total", "bits of files of stores that were other ones than their checksums say, and were set right", "counter", "", float64(node.BitsCorrected)},
 		{"couchdb_javascript_engines", "JavaScript engines that exist", "gauge", "", float64(node.ScriptEngines)},
+		{"couchdb_index_documents_left_out_total", "documents that indexes have left out since the start, because they cannot be indexed", "counter", "", float64(node.IndexLeftOut)},
 		{"couchdb_javascript_bytes", "memory that JavaScript engines have outside of the heap of the runtime", "gauge", "", float64(node.ScriptBytes)},
 		{"couchdb_logins_waiting", "logins that wait for their turn to be checked", "gauge", "", float64(logins.Waiting)},
 	}

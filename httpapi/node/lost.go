@@ -20,6 +20,9 @@ func getLostShards(c *core.Call) error {
 // acceptLostShards answers POST /_node/{name}/_lost_shards: {"accept": […]} gives
 // up what copies held whose files are gone. They are empty afterwards.
 func acceptLostShards(c *core.Call) error {
+	if err := c.Body.RequireJSON(); err != nil {
+		return err
+	}
 	value, err := c.Body.ReadValue()
 	if err != nil {
 		return err

@@ -50,6 +50,9 @@ func promFamily(path, last string) (m promNaming, ok bool) {
 		const name = "couchdb_couch_log_requests_total"
 		return promNaming{name, "number of logged messages", prometheus.Labels{"level": last}, prometheus.CounterValue, ""}, true
 	}
+	if path == "rexi_streams_timeout" && last == "init_stream" { // CouchDB labels the first one only
+		return promNaming{"couchdb_rexi_streams_timeout_total", "number of rexi stream timeouts", prometheus.Labels{"stage": last}, prometheus.CounterValue, ""}, true
+	}
 	return promNaming{}, false
 }
 
@@ -72,6 +75,8 @@ func promRenamed(path string) (m promNaming, ok bool) {
 		m.name, m.help, m.with = "couchdb_ddoc_cache_requests_total", "number of design doc cache requests", "ddoc_cache_miss"
 	case "ddoc_cache_miss":
 		m.name, m.help = "couchdb_ddoc_cache_requests_failures_total", "number of design doc cache misses"
+	case "ddoc_cache_recovery":
+		m.name, m.help = "couchdb_ddoc_cache_requests_recovery_total", "number of design doc cache recoveries"
 	case "fabric_read_repairs_success":
 		m.name, m.help, m.with = "couchdb_fabric_read_repairs_total", "number of fabric read repairs", "fabric_read_repairs_failure"
 	case "fabric_read_repairs_failure":

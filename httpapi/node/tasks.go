@@ -99,5 +99,8 @@ func appendJSON(t *core.Task, dst []byte) []byte {
 		dst = append(dst, `":`...)
 		dst = strconv.AppendUint(dst, m.value, 10)
 	}
+	if t.LeftOut > 0 {
+		dst = strconv.AppendUint(append(dst, `,"documents_left_out":`...), t.LeftOut, 10)
+	}
 	return append(dst, '}')
 }

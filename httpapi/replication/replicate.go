@@ -75,10 +75,12 @@ func postNodeReplicate(c *core.Call) error {
 }
 
 func request(c *core.Call) (*replicator.Request, error) {
-	if c.Request.ContentLength != 0 || c.Request.Header.Get("Content-Type") != "" {
-		if err := c.Body.RequireJSON(); err != nil {
-			return nil, err
-		}
+	refuse := c.Body.RefuseForms
+	if c.Request.ContentLength != 0 {
+		refuse = c.Body.RequireJSON
+	}
+	if err := refuse(); err != nil {
+		return nil, err
 	}
 	body, err := c.Body.ReadAll(0)
 	if err != nil {

@@ -22,7 +22,7 @@ type documents struct {
 }
 
 func newDocuments(c *core.Call) *documents {
-	return &documents{c: c, rights: c.Rights(), window: window.New(c.Config.CouchDB.MaxDocumentSize, mostDocuments)}
+	return &documents{c: c, rights: c.Rights(), window: window.New(c.Config.CouchDB.MaxDocumentSize, mostDocuments, &c.Memory)}
 }
 
 // write writes the document of a hit as a member: null when it has gone.
@@ -44,7 +44,9 @@ func (d *documents) write(out *core.Stream, hits []index.Hit, i int) error {
 				size += len(one.Body)
 			}
 		}
-		d.window.Read(len(ids), size)
+		if err := d.window.Read(len(ids), size); err != nil {
+			return err
+		}
 	}
 	out.Buf = append(out.Buf, `,"doc":`...)
 	row := &d.rows[i-d.first]

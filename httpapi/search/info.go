@@ -36,6 +36,7 @@ func (f *Family) getSearchInfo(c *core.Call) error {
 		{Name: "pending_seq", N: i.Seq}, {Name: "doc_del_count", N: i.Dead}, {Name: "doc_count", N: i.Live}, {Name: "disk_size", N: uint64(i.Size)}, {Name: "committed_seq", N: i.Seq},
 	})
 	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
+	dst = core.AppendLeftOut(dst, i.LeftOut, i.Left)
 	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))
 }
 
@@ -61,12 +62,16 @@ func (f *Family) getNouveauInfo(c *core.Call) error {
 		{Name: "update_seq", N: i.Seq}, {Name: "purge_seq", N: i.PurgeSeq}, {Name: "num_docs", N: i.Live}, {Name: "disk_size", N: uint64(i.Size)},
 	})
 	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
+	dst = core.AppendLeftOut(dst, i.LeftOut, i.Left)
 	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))
 }
 
 // cleanup answers POST /{db}/_search_cleanup: indexes that no design document wants any more
 // are removed, those of _nouveau as well.
 func cleanup(c *core.Call) error {
+	if err := c.Body.RefuseForms(); err != nil {
+		return err
+	}
 	if err := c.API.Deps.Indexes.Cleanup(c.Request.Context(), c.DB, index.Search); err != nil {
 		return err
 	}

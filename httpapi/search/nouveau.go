@@ -62,16 +62,21 @@ func (f *Family) answerNouveau(c *core.Call, list []param) error {
 		return err
 	}
 	q := search.Query{Definition: def, Request: index.Request{
-		Stale: p.stale, Query: *p.query, Partition: partition, Locale: p.locale, Limit: p.limit, Sort: p.sort, Counts: p.counts, Ranges: p.ranges,
+		Stale: p.stale, Query: *p.query, Partition: partition, Locale: p.locale, Limit: p.limit, Counts: p.counts, Ranges: p.ranges,
 	}}
+	if q.Sort, p.sort.from, err = index.Distinct(p.sort.parts); err != nil {
+		return err
+	}
 	if p.bookmark != nil {
-		if q.After, err = search.ParseBookmark(*p.bookmark); err == nil && q.After != nil && len(q.After.Order) != max(1, len(p.sort)) {
+		from, err := search.ParseBookmark(*p.bookmark)
+		if err == nil && !q.Continue(from) {
 			err = search.ErrBookmark()
 		}
 		if err != nil {
 			return err
 		}
 	}
+	q.Memory = &c.Memory
 	began := time.Now()
 	out, err := f.searcher.Query(c.Request.Context(), c.DB, q)
 	c.API.Stats.CountSearch(&c.API.Stats.FullText.Nouveau, time.Since(began), began)
@@ -85,7 +90,7 @@ func (f *Family) answerNouveau(c *core.Call, list []param) error {
 type nouveauAnswer struct {
 	c      *core.Call
 	params *nouveauParams
-	result *index.Answer
+	result *search.Found
 	docs   *documents // nil: without documents
 	out    *core.Stream
 }
@@ -106,11 +111,14 @@ func (a *nouveauAnswer) write() error {
 		if err := a.hit(hits, i); err != nil {
 			return err
 		}
+		if i < len(hits)-1 { // the bookmark is made of the last one
+			hits[i].Fields = nil // it is in the answer
+		}
 	}
 	a.out.Buf = append(a.out.Buf, ']')
 	a.counts()
 	a.out.Buf = append(a.out.Buf, `,"bookmark":"`...)
-	a.out.Buf = search.AppendNext(a.out.Buf, hits, a.params.bookmark)
+	a.out.Buf = search.AppendNext(a.out.Buf, a.result, a.params.bookmark)
 	a.out.Buf = strconv.AppendInt(append(a.out.Buf, `","update_latency":`...), a.result.Waited.Milliseconds(), 10)
 	a.out.Buf = append(a.out.Buf, "}\n"...)
 	return a.out.Close()
@@ -120,16 +128,20 @@ func (a *nouveauAnswer) hit(hits []index.Hit, i int) error {
 	h := &hits[i]
 	a.out.Buf = append(a.out.Buf, `{"order":[`...)
 	byID := false
-	for k := range h.Order {
+	for k := range max(1, len(a.params.sort.parts)) {
 		if k > 0 {
 			a.out.Buf = append(a.out.Buf, ',')
 		}
-		by := index.ByScore
-		if len(a.params.sort) > 0 {
-			by = a.params.sort[k].By
+		by, v := index.ByScore, &h.Order[0]
+		if len(a.params.sort.parts) > 0 {
+			by, v = a.params.sort.parts[k].By, &h.Order[a.params.sort.from[k]]
 		}
-		a.out.Buf = appendTyped(a.out.Buf, by, &h.Order[k])
-		byID = by == index.ByID
+		a.out.Buf = appendTyped(a.out.Buf, by, v)
+		if byID = by == index.ByID; k > 0 { // texts may be long, and many
+			if err := a.out.Spill(); err != nil {
+				return err
+			}
+		}
 	}
 	if !byID {
 		a.out.Buf = appendTyped(append(a.out.Buf, ','), index.ByID, &index.Value{Text: h.ID})

@@ -24,7 +24,7 @@ type nouveauParams struct {
 	query    *string
 	bookmark *string
 	limit    int
-	sort     []search.Sort
+	sort     ordering
 	docs     bool
 	stale    bool
 	counts   []string
@@ -90,7 +90,7 @@ func (p *nouveauParams) take(x *patterns, in *param) (err error) {
 		update, err = in.boolean()
 		p.stale = !update
 	case "sort":
-		p.sort, err = x.nouveauSort(in.value)
+		p.sort.parts, err = x.nouveauSort(in.value)
 	case "counts":
 		p.counted = true
 		p.counts, err = countFields(in.value)

@@ -62,6 +62,7 @@ func (f *Family) answerSearch(c *core.Call, list []param) error {
 	if err != nil {
 		return err
 	}
+	q.Memory = &c.Memory
 	began := time.Now()
 	out, err := f.searcher.Query(c.Request.Context(), c.DB, q)
 	c.API.Stats.CountSearch(&c.API.Stats.FullText.Search, time.Since(began), began)
@@ -77,19 +78,24 @@ func (p *searchParams) request(def *index.Definition, partition string) (search.
 		return search.Query{}, err
 	}
 	q := search.Query{Definition: def, Request: index.Request{
-		Stale: p.stale, Query: *p.query, Partition: partition, Limit: *p.limit, Sort: p.sort, IncludeFields: p.fields,
+		Stale: p.stale, Query: *p.query, Partition: partition, Limit: *p.limit, IncludeFields: p.fields,
 	}}
+	var err error
+	if q.Sort, p.sort.from, err = index.Distinct(p.sort.parts); err != nil {
+		return q, err
+	}
 	if p.highlight.Fields != nil {
 		q.Highlight = &p.highlight
 	}
 	if p.groupField != nil {
-		q.Group = &index.Group{Field: *p.groupField, Sort: p.groupSort, Limit: p.groupLimit}
-		return q, nil
+		q.Group = &index.Group{Field: *p.groupField, Limit: p.groupLimit}
+		q.Group.Sort, _, err = index.Distinct(p.groupSort)
+		return q, err
 	}
 	q.Counts, q.Ranges, q.Drilldown = p.counts, p.ranges, p.drilldown
-	var err error
 	if p.bookmark != nil {
-		if q.After, err = search.ParseBookmark(*p.bookmark); err == nil && q.After != nil && len(q.After.Order) != max(1, len(p.sort)) {
+		var from *search.Place
+		if from, err = search.ParseBookmark(*p.bookmark); err == nil && !q.Continue(from) {
 			err = bad("sort order not compatible with given bookmark")
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type searchAnswer struct {
 	c      *core.Call
 	params *searchParams
-	result *index.Answer
+	result *search.Found
 	docs   *documents // nil: without documents
 	out    *core.Stream
 }
@@ -35,7 +35,7 @@ func (a *searchAnswer) write() error {
 	}
 	a.out.Buf = strconv.AppendUint(append(a.out.Buf, `{"total_rows":`...), a.result.Total, 10)
 	a.out.Buf = append(a.out.Buf, `,"bookmark":"`...)
-	a.out.Buf = search.AppendNext(a.out.Buf, a.result.Hits, a.params.bookmark)
+	a.out.Buf = search.AppendNext(a.out.Buf, a.result, a.params.bookmark)
 	a.out.Buf = append(a.out.Buf, `","rows":`...)
 	if err := a.rows(a.result.Hits); err != nil {
 		return err
@@ -71,8 +71,11 @@ func (a *searchAnswer) row(hits []index.Hit, i int) error {
 	h := &hits[i]
 	a.out.Buf = doc.AppendString(append(a.out.Buf, `{"id":`...), h.ID)
 	a.out.Buf = append(a.out.Buf, `,"order":[`...)
-	for k := range h.Order {
-		a.out.Buf = append(a.value(&h.Order[k], k), ',')
+	for k := range max(1, len(a.params.sort.parts)) {
+		a.out.Buf = append(a.value(h, k), ',')
+		if err := a.out.Spill(); err != nil { // texts may be long, and many
+			return err
+		}
 	}
 	a.out.Buf = append(a.out.Buf, `0],"fields":`...)
 	a.out.Buf = appendFields(a.out.Buf, h, true)
@@ -89,10 +92,10 @@ func (a *searchAnswer) row(hits []index.Hit, i int) error {
 }
 
 // value appends what a hit is ordered by.
-func (a *searchAnswer) value(v *index.Value, part int) []byte {
-	by := index.ByScore
-	if len(a.params.sort) > 0 {
-		by = a.params.sort[part].By
+func (a *searchAnswer) value(h *index.Hit, part int) []byte {
+	by, v := index.ByScore, &h.Order[0]
+	if len(a.params.sort.parts) > 0 {
+		by, v = a.params.sort.parts[part].By, &h.Order[a.params.sort.from[part]]
 	}
 	switch {
 	case by == index.ByString && v.Missing:

@@ -31,13 +31,14 @@ type searchParams struct {
 	limit        *int
 	stale        bool
 	docs         bool
-	sort         []search.Sort
+	sort         ordering
 	fields       []string
 	counts       []string
 	counted      bool
 	ranges       []search.FieldRanges
 	ranged       bool
 	drilldown    []search.Drilldown
+	malformed    error // of the first of counts, ranges and drilldown whose value is wrong
 	groupField   *string
 	oldGroups    bool // by group_by, the older name, which has other names in its answers
 	groupSort    []search.Sort
@@ -83,7 +84,7 @@ func (p *searchParams) take(x *patterns, in *param) (err error) {
 			p.limit = &n
 		}
 	case "sort":
-		p.sort, err = x.searchSort(in.value)
+		p.sort.parts, err = x.searchSort(in.value)
 	case "include_docs":
 		on, failure := in.boolean()
 		if failure == nil {
@@ -102,17 +103,29 @@ func (p *searchParams) take(x *patterns, in *param) (err error) {
 	case "include_fields":
 		p.fields, err = in.textList()
 	case "counts":
-		p.counts, err = in.distinctTexts()
 		p.counted = true
+		p.counts, err = in.distinctTexts()
+		p.refuseLater(err)
+		return nil
 	case "ranges":
-		p.ranges, err = numberRanges(in.value)
 		p.ranged = true
+		p.ranges, err = numberRanges(in.value)
+		p.refuseLater(err)
+		return nil
 	case "drilldown":
-		err = p.addDrilldown(in)
+		p.refuseLater(p.addDrilldown(in))
 	default:
 		err = p.takePresentation(x, in)
 	}
 	return err
+}
+
+// refuseLater keeps the first error of a value that CouchDB's index parses: what the node
+// checks comes before it.
+func (p *searchParams) refuseLater(err error) {
+	if p.malformed == nil {
+		p.malformed = err
+	}
 }
 
 // takePresentation takes what is about groups and highlights.
@@ -213,7 +226,7 @@ func numberRange(label, text string) (search.NumberRange, error) {
 }
 
 // addDrilldown takes [field, value, …], which is added to what was there, or a list of such
-// lists, which replaces it. In a body the last one counts.
+// lists, which replaces it.
 func (p *searchParams) addDrilldown(in *param) error {
 	if !doc.IsArray(in.value) {
 		return bad("invalid drilldown query")
@@ -286,10 +299,10 @@ func (p *searchParams) check(c *core.Call, partition string, byPartition bool) e
 	if int64(p.groupLimit) > set.MaxGroupLimit {
 		return fault.Newf(fault.QueryParse, "Value for group_limit is too large, must not exceed %d", set.MaxGroupLimit)
 	}
-	if partition != "" && (p.counted || p.ranged || len(p.drilldown) > 0 || p.groupField != nil || p.groupsSorted || p.groupLimit != defaultGroups) {
+	if partition != "" && (p.counted || p.ranged || p.malformed != nil || len(p.drilldown) > 0 || p.groupField != nil || p.groupsSorted || p.groupLimit != defaultGroups) {
 		return bad("`partition` and any of " + strings.Join([]string{
 			"`drilldown`", "`ranges`", "`group_field`", "`group_sort`", "`group_limit` or `group_by` are incompatible",
 		}, ", "))
 	}
-	return nil
+	return p.malformed
 }

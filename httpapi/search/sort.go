@@ -21,6 +21,12 @@ func newPatterns() *patterns {
 	}
 }
 
+// ordering is what hits are ordered by, as a request has it.
+type ordering struct {
+	parts []search.Sort
+	from  []int // of each part, which of the values of a hit is its: search.Distinct
+}
+
 // sortTexts returns the parts of an order: a string is one part.
 func sortTexts(value []byte) (out []string, ok bool) {
 	if text, is := doc.Unquote(value); is {

@@ -68,15 +68,21 @@ func queryParams(list core.Params, forms map[string]form) (out []param, err erro
 	return out, nil
 }
 
-// bodyParams returns the members of a body that have a form.
+// bodyParams returns the members of a body that have a form: of those with one name the
+// last.
 func bodyParams(body []byte, forms map[string]form) (out []param, err error) {
 	if !doc.IsObject(body) {
 		return nil, bad("Request body must be a JSON object")
 	}
 	err = doc.EachMember(body, func(name string, value []byte) error {
-		if _, known := forms[name]; known {
-			out = append(out, param{name: name, value: value})
+		if _, known := forms[name]; !known {
+			return nil
 		}
+		if i := slices.IndexFunc(out, func(p param) bool { return p.name == name }); i >= 0 {
+			out[i].value = value
+			return nil
+		}
+		out = append(out, param{name: name, value: value})
 		return nil
 	})
 	return out, err

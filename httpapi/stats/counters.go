@@ -23,13 +23,19 @@ type Counters struct {
 	LocalWrites       Counter
 	Bulk              Bulk
 	Purges            Purges
-	ViewReads         Counter   // requests to views
-	DatabaseInfo      Histogram // microseconds that a GET /{db} takes
-	Partitions        Queries   // below _partition/{p}
-	Timeouts          Queries   // that took too long
+	ViewReads         Counter // requests to views
+	Partitions        Queries // below _partition/{p}
+	Timeouts          Queries // that took too long
 	PartitionTimeouts Queries
 	Mango             Mango
 	FullText          FullText
+	Took              Took
+}
+
+// Took is how long some work takes, in microseconds.
+type Took struct {
+	DatabaseInfo Histogram // a GET /{db}
+	Validations  Histogram // functions that validate an edit
 }
 
 // Bulk is what requests with several documents leave behind.
@@ -132,7 +138,12 @@ func (s *Counters) CountRequest(method string, status int, began time.Time, took
 
 // CountInfo counts a request for the figures of a database.
 func (s *Counters) CountInfo(took time.Duration, now time.Time) {
-	s.DatabaseInfo.record(uint64(max(took.Microseconds(), 0)), now)
+	s.Took.DatabaseInfo.record(uint64(max(took.Microseconds(), 0)), now)
+}
+
+// ValidationTook records how long a validation function took.
+func (s *Counters) ValidationTook(took time.Duration) {
+	s.Took.Validations.record(uint64(max(took.Microseconds(), 0)), time.Now())
 }
 
 // CountSearch counts a full-text query.

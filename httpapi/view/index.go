@@ -43,6 +43,7 @@ func appendInfo(dst []byte, name string, i *view.Info) []byte {
 	dst = doc.AppendString(append(dst, `,"language":`...), i.Language)
 	dst = strconv.AppendBool(append(dst, `,"compact_running":`...), i.Compacting)
 	dst = core.AppendStrings(append(dst, `,"collator_versions":`...), i.Collations)
+	dst = core.AppendLeftOut(dst, i.LeftOut, i.Left)
 	return append(dst, "}}"...)
 }
 

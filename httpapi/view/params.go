@@ -44,7 +44,7 @@ func prepare(c *core.Call, v *view.View, p *listing.Params, inBody bool) (*answe
 			StartKey: p.StartKey, EndKey: p.EndKey, StartID: p.StartID, EndID: p.EndID, InclusiveEnd: p.InclusiveEnd,
 			Descending: p.Descending, HasKeys: p.Keys != nil, Skip: p.Skip, Limit: p.Limit,
 			Update: freshness(p.Update), Partition: p.Partition, Reduce: reduces, GroupLevel: level,
-			Docs:      view.DocsOptions{Include: p.IncludeDocs, Conflicts: p.Conflicts == listing.Yes},
+			Docs:      view.DocsOptions{Include: p.IncludeDocs, Conflicts: p.Conflicts == listing.Yes, Memory: &c.Memory},
 			UpdateSeq: p.UpdateSeq,
 		},
 	}

@@ -53,8 +53,8 @@ func (a *answer) appendPrologue(dst []byte, rows *view.Rows) []byte {
 // appendRow appends a row up to its document, without the closing brace.
 func (a *answer) appendRow(dst []byte, row *view.Row) []byte {
 	if row.Overflow != "" {
-		dst = append(dst, `{"error":"reduce_overflow_error","reason":`...)
-		return append(doc.AppendString(dst, row.Overflow), `,"key":null`...)
+		dst = append(dst, `{"key":null,"error":"reduce_overflow_error","reason":`...)
+		return doc.AppendString(dst, row.Overflow)
 	}
 	dst = append(dst, '{')
 	if !a.query.Reduce {

@@ -46,9 +46,9 @@ type Source interface {
 	// Changes opens the changes behind q.Since, all leaves of each document.
 	Changes(ctx context.Context, q ChangesQuery) (Feed, error)
 	// Fetch reads revisions and calls take once for each that is there, in any
-	// order, from this goroutine. What take gets is valid until it returns,
-	// but for Doc and what it refers to, which may be kept. One that is not there any more is
-	// left out. Contents is nil where nothing follows. An error of take ends it
+	// order, never twice at once. What take gets is valid until it returns,
+	// but for Doc and what it refers to, which may be kept. The same holds for
+	// FetchOptions.Refused. One that is not there any more is left out. Contents is nil where nothing follows. An error of take ends it
 	// and is returned, unless it was the contents that broke off: then take may be
 	// called again for the same revision.
 	Fetch(ctx context.Context, o FetchOptions, wanted []Wanted, take func(*Doc, Contents) error) error

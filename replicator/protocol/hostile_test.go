@@ -126,7 +126,7 @@ func (c *weighing) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.
 // What is under way is counted, and given back when it has come or failed.
 func TestMemoryOfRun(t *testing.T) {
 	budget := memory.NewBudget(func() int64 { return 16 << 20 })
-	shares := memory.NewShares(budget)
+	shares := memory.ForReplications(budget)
 	a, b := newStore("a"), &weighing{store: newStore("b"), budget: budget}
 	for n := range 300 {
 		a.edit(fmt.Sprint(n), `{"v":"`+strings.Repeat("x", 10_000)+`"}`)

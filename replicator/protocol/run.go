@@ -146,7 +146,7 @@ func (r *run) begin(ctx context.Context) error {
 		r.session.older[0].resume(&stats)
 	}
 	if r.session.start == "" {
-		r.session.start = r.Spec.Since
+		r.session.start = seqOf([]byte(r.Spec.Since))
 	}
 	start := r.session.start
 	stats.CheckpointedSeq, stats.SourceSeq, stats.ThroughSeq = start, start, start

@@ -121,6 +121,28 @@ func TestOneShot(t *testing.T) {
 	same(t, a, b)
 }
 
+// A replication that begins at since_seq has checkpoints of its own, which win over it. One
+// without it copies what the other has left out.
+func TestSinceSeq(t *testing.T) {
+	a, b := newStore("a"), newStore("b")
+	for _, id := range []string{"a", "b", "c"} {
+		a.edit(id, "{}")
+	}
+	since := request()
+	since.Since = `"2-a"`
+	replicate(t, a, b, since).is(t, "no_changes", "", "history.0.start_last_seq", `"2-a"`, "history.0.docs_written", "1")
+	replicate(t, a, b, since).is(t, "no_changes", "true", "source_last_seq", `"3-a"`)
+	replicate(t, a, b, request()).is(t, "no_changes", "", "history.0.start_last_seq", "0", "history.0.docs_written", "2")
+	same(t, a, b)
+	a.edit("d", "{}")
+	replicate(t, a, b, since).is(t, "history.0.start_last_seq", `"3-a"`, "history.0.missing_found", "2")
+	same(t, a, b)
+
+	anew := request()
+	anew.Since = "0"
+	replicate(t, a, b, anew).is(t, "history.0.start_last_seq", "0", "history.0.missing_checked", "4", "history.0.docs_written", "0")
+}
+
 func TestConflictsAndAttachments(t *testing.T) {
 	a, b := newStore("a"), newStore("b")
 	root := a.edit("conf", "{}")

@@ -43,6 +43,7 @@ type Database struct {
 	options   spec.Options
 	userAgent string
 	slots     chan struct{} // has an entry for each request under way
+	readers   chan struct{} // has an entry for each document that is read by itself
 	memory    *memory.Owner
 	maxValue  int // bytes of a document with all that travels with it
 
@@ -84,6 +85,7 @@ func New(o Options) (*Database, error) {
 		d.options.ConnectionTimeout = dialTimeout
 	}
 	d.slots = make(chan struct{}, d.options.Connections)
+	d.readers = make(chan struct{}, readersOf(d.options.Connections))
 	if o.Address.Username != "" || o.Address.Password != "" {
 		d.session = d.net.openSession(sessionKey{d.root(), o.Address.Username, o.Address.Password, o.Address.Proxy})
 	}

@@ -15,9 +15,9 @@ import (
 
 // Fetch implements endpoint.Source. Documents come by _bulk_get, many at once:
 // first without contents, then those whose contents are small with them. The
-// others come one by one, with the contents in their parts. What a broken connection has cut off is asked for again; so take
-// is called once more for a document whose contents broke off and that take
-// therefore refused.
+// others come by a request each, with the contents in their parts. What a broken
+// connection has cut off is asked for again; so take is called once more for a document
+// whose contents broke off and that take therefore refused.
 func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
 	f := &fetch{db: d, whole: o.WholeAttachments, take: take, refused: o.Refused, wanted: wanted}
 	if !o.NoBulkGet && len(wanted) > 0 && !d.noBulkGet.Load() {
@@ -32,13 +32,7 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 		}
 		f.wanted = append(f.wanted, f.alone...)
 	}
-	for i := range f.wanted {
-		f.done = nil
-		if err := f.persist(ctx, func(ctx context.Context) error { return f.one(ctx, &f.wanted[i]) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.each(ctx)
 }
 
 // fetch is one call of Fetch.

@@ -25,7 +25,7 @@ import (
 func (p *peer) bounded(budget int64) (d *Database, b *memory.Budget, shares *memory.Shares) {
 	p.t.Helper()
 	b = memory.NewBudget(func() int64 { return budget })
-	shares = memory.NewShares(b)
+	shares = memory.ForReplications(b)
 	d, err := New(Options{
 		Network: p.network(TLS{}), Address: spec.Address{URL: peerURL}, UserAgent: "test",
 		Options: spec.Options{Connections: 4, ConnectionTimeout: 30 * time.Second, Retries: 2},

@@ -74,7 +74,7 @@ func NewNetwork(o NetworkOptions) (*Network, error) {
 		return nil, fmt.Errorf("TLS of replications: %w", err)
 	}
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
+		o.Dial = new(net.Dialer).DialContext
 	}
 	if o.Figures == nil {
 		o.Figures = new(Figures)
@@ -94,9 +94,11 @@ func NewNetwork(o NetworkOptions) (*Network, error) {
 	return n, nil
 }
 
-// counting counts the connections that dial makes.
+// counting counts the connections that dial makes, each within dialTimeout.
 func (f *Figures) counting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
 		conn, err := dial(ctx, network, address)
 		if err == nil {
 			f.ConnectionsMade.Add(1)

@@ -91,8 +91,10 @@ func (s *stream) fill() error {
 	n, err := s.r.Read(s.buf[s.end:min(len(s.buf), s.end+streamMost)])
 	s.end += n
 	s.err = err
-	if size := 2 * len(s.buf); n > 0 && s.end == len(s.buf) && size <= min(streamMost, s.limit) && s.hold.Try(endpoint.MemoryFactor*int64(size-len(s.buf))) {
-		s.grow(size)
+	if size := 2 * len(s.buf); n > 0 && s.end == len(s.buf) && size <= min(streamMost, s.limit) {
+		if ok, _ := s.hold.Try(endpoint.MemoryFactor * int64(size-len(s.buf))); ok {
+			s.grow(size)
+		}
 	}
 	if n > 0 {
 		return nil

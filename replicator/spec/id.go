@@ -27,7 +27,8 @@ type ID struct {
 func (id ID) String() string { return id.Base + id.Ext }
 
 // ID returns the id of what is asked: it depends on the server, on both sides
-// (the account, but not its password), and on what selects documents.
+// (the account, but not its password), on what selects documents, and on where it
+// begins: its checkpoints say nothing of what is before that.
 // filterCode is the text of the function that Filter.Function names.
 func (s *Spec) ID(serverUUID, filterCode string) ID {
 	text := doc.AppendString(nil, serverUUID)
@@ -36,6 +37,9 @@ func (s *Spec) ID(serverUUID, filterCode string) ID {
 	text = s.appendFilterID(text, filterCode)
 	if s.WinnerOnly {
 		text = append(text, "winning_revs_only"...)
+	}
+	if s.Since != "" {
+		text = appendTexts(append(text, "since_seq"...), string(s.Since))
 	}
 	sum := md5.Sum(text)
 	id := ID{Base: hex.EncodeToString(sum[:])}
@@ -118,10 +122,10 @@ func (a *Address) appendID(text []byte, caller string) []byte {
 }
 
 // Same reports whether two replications with one ID do the same with the same
-// rights: also the passwords, the proxies and where they begin are equal, which
-// are no part of an ID. Settings that make one faster or slower do not count.
+// rights: also the passwords and the proxies are equal, which are no part of an
+// ID. Settings that make one faster or slower do not count.
 func (s *Spec) Same(o *Spec) bool {
-	return s.User.Name == o.User.Name && s.User.Anonymous == o.User.Anonymous && s.Since == o.Since &&
+	return s.User.Name == o.User.Name && s.User.Anonymous == o.User.Anonymous &&
 		s.Source.same(&o.Source) && s.Target.same(&o.Target) && slices.Equal(s.CreateParams.Query, o.CreateParams.Query)
 }
 

@@ -293,8 +293,8 @@ func docIDs(value []byte) ([]string, error) {
 
 // since reads a sequence of any kind; 0 is the beginning.
 func since(value []byte) endpoint.Seq {
-	if string(value) == "0" || string(value) == `"0"` {
-		return ""
+	if s, ok := doc.Unquote(value); ok && s == "0" {
+		return "0"
 	}
 	return endpoint.Seq(value)
 }

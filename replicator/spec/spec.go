@@ -17,7 +17,7 @@ type Spec struct {
 	CreateParams endpoint.CreateOptions
 	Continuous   bool
 	WinnerOnly   bool         // winning_revs_only
-	Since        endpoint.Seq // since_seq; empty: not given
+	Since        endpoint.Seq // since_seq; 0: given, and the beginning; empty: not given
 	User         shard.User   // on whose account local databases are opened
 	// Database and DocID name the document it comes from, Owner the account that has
 	// written it; empty for a request.

@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	}
 	d.User.Roles = []string{shard.AdminRole}
 	if s, err := Parse([]byte(ends(`,"user_ctx":{"name":"bob","roles":["x"]},"doc_ids":["d%2Fe","a","a","50%"],"since_seq":0`)), d); err != nil ||
-		s.User.Name != "bob" || s.User.Admin() || strings.Join(s.Filter.DocIDs, " ") != "50% a d/e" || s.Since != "" {
+		s.User.Name != "bob" || s.User.Admin() || strings.Join(s.Filter.DocIDs, " ") != "50% a d/e" || s.Since != "0" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -167,7 +167,7 @@ func TestID(t *testing.T) {
 		`{"source":"http://adm:other@h:5984/a/","target":"http://adm:pass@H:5984/b"}`,
 		`{"source":{"url":"http://h:5984/a","auth":{"basic":{"username":"adm","password":"x"}}},"target":"http://adm:pass@h:5984/b"}`,
 		`{"source":{"url":"http://h:5984/a","headers":{"Authorization":"Basic YWRtOnBhc3M="}},"target":"http://adm:pass@h:5984/b"}`,
-		ends(`,"worker_processes":7,"since_seq":"3-x"`),
+		ends(`,"worker_processes":7,"since_seq":null`),
 	} {
 		if got := id(t, equal, ""); got != base {
 			t.Errorf("%s has another id", equal)
@@ -181,6 +181,12 @@ func TestID(t *testing.T) {
 		{`{"source":"a","target":"http://adm:pass@h:5984/b"}`, ""},
 		{`{"source":{"url":"http://adm:p@h:5984/a","headers":{"X":"1"}},"target":"http://adm:pass@h:5984/b"}`, ""},
 		{ends(`,"winning_revs_only":true`), ""},
+		{ends(`,"since_seq":"3-x"`), ""},
+		{ends(`,"since_seq":"4-x"`), ""},
+		{ends(`,"since_seq":3`), ""},
+		{ends(`,"since_seq":0`), ""},
+		{ends(`,"since_seq":"3-x","doc_ids":["a","b"]`), ""},
+		{ends(`,"since_seq":"3-x","selector":{"a":1}`), ""},
 		{ends(`,"doc_ids":[]`), ""},
 		{ends(`,"doc_ids":["a","b"]`), ""},
 		{ends(`,"doc_ids":["ab"]`), ""},

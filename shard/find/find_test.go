@@ -144,7 +144,7 @@ func TestDocuments(t *testing.T) {
 		if got := strings.Join(rows, "|"); got != tc.want {
 			t.Errorf("%+v: %s, want %s", tc.req, got, tc.want)
 		}
-		if tc.req.Count && figures != (Figures{Keys: 9, Docs: 9, Matches: 6}) {
+		if tc.req.Count && figures != (Figures{Keys: 10, Docs: 10, Matches: 6}) {
 			t.Errorf("figures are %+v", figures)
 		}
 	}

@@ -13,13 +13,21 @@ import (
 	"divan/storage/fault"
 )
 
-// DocumentError says that a document cannot be indexed. Leaving it out would lose its
-// rows, so the index stays before it.
+// DocumentError says that a document cannot be indexed. The index goes on without it if it
+// is LeftOut, and stays before it otherwise: that fails requests, as CouchDB fails them.
 type DocumentError struct {
 	ID       string
 	Function string // what failed, "map function of view x"; may be empty
 	Err      error
 	Bare     bool // clients are told the reason of Err as it is; the rest is in the log
+	LeftOut  bool // it needs more than a document may need
+}
+
+// DefinitionError is the error of a document that the definition of a Mango index cannot be
+// applied to. The document is left out, unless a selector took too long: that depends on
+// the selector, and fails requests.
+func DefinitionError(id string, err error) *DocumentError {
+	return &DocumentError{ID: id, Function: "index definition", Err: err, LeftOut: !fault.Is(err, fault.InvalidSelector)}
 }
 
 // Error implements error.

@@ -196,7 +196,7 @@ func (up *updater) apply(ctx context.Context, p *piece, fresh bool) error {
 			return indexed(err)
 		}
 		if first += n; first >= len(p.docs) {
-			return nil
+			return up.noteLeftOut(p.docs)
 		}
 		if err := up.commitBatch(ctx); err != nil {
 			return err
@@ -205,7 +205,8 @@ func (up *updater) apply(ctx context.Context, p *piece, fresh bool) error {
 }
 
 // mapPart gives out what is made of a part, piece by piece. A document that fails
-// does so in its turn: what comes before is applied.
+// does so in its turn: what comes before is applied. One that is left out is mapped again
+// as one that is gone.
 func (up *updater) mapPart(ctx context.Context, of *part, out func(p piece) error) error {
 	pos, room := of.from, &Room{a: up.account}
 	for docs := of.docs; ; {
@@ -225,7 +226,7 @@ func (up *updater) mapPart(ctx context.Context, of *part, out func(p piece) erro
 		switch {
 		case p.last:
 			return nil
-		case err != nil:
+		case err != nil && !leaveOut(docs, err):
 			return out(piece{err: err, last: true})
 		case refused:
 			if room, err = up.turn(ctx, out); err != nil {

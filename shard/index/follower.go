@@ -56,6 +56,7 @@ type follower struct {
 type progress struct {
 	started, updated atomic.Int64 // unix milliseconds
 	done, total      atomic.Uint64
+	left             atomic.Uint64 // documents that are left out
 }
 
 // update is one run over everything that was new when it began.
@@ -301,7 +302,13 @@ func (f *follower) runOn(ctx context.Context, u *Use) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
+	left, err := readLeftCount(u.Index)
+	if err != nil {
+		return indexed(err)
+	}
+	f.progress.left.Store(left)
 	up := &updater{f: f, x: u.Index, pos: pos, account: f.m.budget.open(), doubtful: f.failing()}
+	up.left.count = left
 	defer up.account.close()
 	defer f.kind.Rest()
 	defer up.close()
@@ -327,7 +334,7 @@ func (f *follower) task() (Task, bool) {
 	p, w := &f.progress, f.mu.failure
 	t := Task{
 		Name: f.spec.Name, Copy: f.copyName, Design: f.spec.Design, Label: f.spec.Label,
-		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(),
+		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(), LeftOut: p.left.Load(),
 	}
 	if w != nil {
 		t.Document, t.Error, t.RetryMS = w.cause.ID, fault.Reason(w.err), w.next.UnixMilli()

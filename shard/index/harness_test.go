@@ -43,6 +43,7 @@ type revisions struct {
 	mapped  atomic.Int64           // documents
 	weigh   func(d Doc) int        // memory that a document takes; nil: none
 	fail    func(d Doc) error      // nil: none does
+	leaves  bool                   // the index goes on without one that fails
 	took    func(n int)            // is told what a document takes; nil: nobody is
 	closed  func(n int)            // is told what applied documents took; nil: nobody is
 	atOnce  int                    // documents that Apply takes at most; 0: any number
@@ -94,7 +95,7 @@ func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, in
 		}
 		if r.fail != nil {
 			if err := r.fail(d); err != nil {
-				return out, len(out), &DocumentError{ID: d.ID, Function: "test", Err: err}
+				return out, len(out), &DocumentError{ID: d.ID, Function: "test", Err: err, LeftOut: r.leaves}
 			}
 		}
 		if r.weigh != nil {

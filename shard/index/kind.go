@@ -11,7 +11,9 @@ import (
 type Doc struct {
 	ID  string
 	Seq uint64     // of its last change; 0 while the index is filled, unless asked for
-	Doc *shard.Doc // the winner; nil: the document is deleted or purged
+	Doc *shard.Doc // the winner; nil: the document is deleted or purged, or left out
+
+	left *DocumentError // why it is left out; nil: it is not
 }
 
 // Mapped is what a Kind made of some documents.
@@ -24,7 +26,8 @@ type Kind interface {
 	// Map makes of documents what Apply needs, and takes room for it before it makes
 	// it. It stops after n documents when room is full, or refused for the next one.
 	// An error is that of the document behind the first n: a DocumentError if the
-	// document is the reason. The documents are the caller's again when Apply has
+	// document is the reason, which is asked for again, as one that is gone, if it is to
+	// be left out. The documents are the caller's again when Apply has
 	// returned.
 	Map(ctx context.Context, docs []Doc, room *Room) (m Mapped, n int, err error)
 	// Close is called when nobody uses the index any more.

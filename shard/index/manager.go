@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,6 +39,7 @@ type Manager struct {
 	openers map[Type]Opener // not changed while the manager is in use
 	wg      sync.WaitGroup  // updates
 	wake    chan struct{}   // something waits for the background
+	leftOut atomic.Uint64   // documents that were left out of an index since the start
 
 	mu struct {
 		sync.Mutex
@@ -379,6 +381,7 @@ type Task struct {
 	Copy, Design, Label  string
 	StartedMS, UpdatedMS int64 // unix time, milliseconds
 	Done, Total          uint64
+	LeftOut              uint64 // documents that the index holds nothing of, because they cannot be indexed
 
 	// Of a document at which the index stays:
 	Document, Error string // its id; what went wrong. Empty: there is none
@@ -401,17 +404,25 @@ func (m *Manager) Tasks() []Task {
 	return out
 }
 
+// LeftOut counts how often a document was left out of an index since the start.
+func (m *Manager) LeftOut() uint64 { return m.leftOut.Load() }
+
 // Status is how an index stands.
 type Status struct {
 	Position
-	Pending              uint64 // changes of the copy that are not in the index
-	Waiting              int    // calls of Update
+	LeftOut              uint64    // documents that are left out
+	Left                 []LeftOut // the first of them, by id
+	Pending              uint64    // changes of the copy that are not in the index
+	Waiting              int       // calls of Update
 	Updating, Compacting bool
 }
 
 // Status tells how the index stands, as of a snapshot of it.
 func (u *Use) Status(ctx context.Context, snap *storage.IndexSnapshot) (st Status, err error) {
 	if st.Position, err = ReadPosition(snap); err != nil {
+		return st, err
+	}
+	if st.Left, st.LeftOut, err = readLeftOut(snap); err != nil {
 		return st, err
 	}
 	changes, err := u.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: u.f.copyName, Since: st.Seq})

@@ -27,6 +27,7 @@ type updater struct {
 	// doubtful says that the next document has failed: it is tried before others
 	// are mapped.
 	doubtful bool
+	left     leftOut
 }
 
 // follow brings the index to what the copy is now: fills it if it is new, then
@@ -209,9 +210,12 @@ func (up *updater) commitBatch(ctx context.Context) error {
 		up.key = up.pos.append(up.key[:0])
 		up.b.Set([]byte(positionKey), up.key)
 	}
+	up.left.write(up.b)
 	if err := indexed(up.b.Commit(ctx)); err != nil {
 		return err
 	}
+	clear(up.left.pending)
+	up.f.progress.left.Store(up.left.count)
 	if err := up.settle(); err != nil {
 		return err
 	}

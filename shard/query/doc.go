@@ -13,7 +13,7 @@
 // parsers of clients, on the way to a value and within it (once.go); so a
 // document is read to its end.
 //
-// Values compare as view keys do (package collate), the field _id by its
+// Values compare as view keys do (package collate): integers of any size exactly, strings by collation; the field _id by its
 // bytes. For numbers and ASCII strings that order is computed directly;
 // everything else goes through the key bytes.
 //
@@ -24,7 +24,7 @@
 //   - $nor within $elemMatch and its like means none of its conditions; in
 //     CouchDB it is an error while matching, so that nothing is found.
 //   - What CouchDB finds out only while matching is refused when it is parsed:
-//     a path with an empty name, a $mod by zero.
+//     a path with an empty name, a $mod by zero. A divisor has at most 4096 digits.
 //   - Selectors have limits of depth, of the memory that they take, and of the time
 //     that matching takes (work.go). What exceeds one is refused, never "no match".
 //

@@ -37,7 +37,7 @@ func appendTerm(dst, value []byte, readable bool) []byte {
 		if isInteger(value) {
 			return append(dst, value...)
 		}
-		return appendFloat(dst, number(value))
+		return appendFloat(dst, number(value).double)
 	case kindArray:
 		dst = append(dst, '[')
 		first := true

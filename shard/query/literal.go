@@ -12,7 +12,7 @@ import (
 type literal struct {
 	kind  kind
 	plain bool // a string of printable ASCII: see plain
-	num   float64
+	num   numeral
 	text  []byte // canonical
 	key   []byte // collation key of a string, array or object
 }
@@ -63,7 +63,7 @@ func (w *Work) compare(l *literal, v []byte, raw bool) int {
 	}
 	switch k {
 	case kindNumber:
-		return cmp.Compare(number(v), l.num)
+		return compareNumbers(number(v), l.num)
 	case kindString:
 		if l.plain && plain(v) {
 			return comparePlain(v, l.text)

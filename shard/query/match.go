@@ -126,6 +126,9 @@ func (w *Work) operator(n *node, v []byte, raw bool) bool {
 	if n.op != opRegex && !w.take(n.cost(v)) {
 		return false
 	}
+	if n.typed && n.otherType(v) {
+		return false
+	}
 	switch n.op {
 	case opEq:
 		return w.equal(&n.arg, v, raw)
@@ -148,7 +151,7 @@ func (w *Work) operator(n *node, v []byte, raw bool) bool {
 	case opSize:
 		return kindOf(v) == kindArray && int64(count(v)) == n.count
 	case opMod:
-		return remains(v, n.mod)
+		return n.mod.remains(v)
 	case opRegex:
 		return kindOf(v) == kindString && n.regex.match(w, v)
 	case opBeginsWith:
@@ -164,6 +167,8 @@ func (n *node) cost(v []byte) int {
 	switch n.op {
 	case opExists, opType, opBeginsWith:
 		return 0
+	case opMod:
+		return n.mod.cost(v)
 	case opAll:
 		return setByte * len(v)
 	default:
@@ -235,7 +240,7 @@ func sameTerm(a, b []byte) bool {
 			}
 		case startsNumber(a[0]):
 			n, m = skipValue(a, 0), skipValue(b, 0)
-			if !bytes.Equal(a[:n], b[:m]) && number(a[:n]) != number(b[:m]) {
+			if !bytes.Equal(a[:n], b[:m]) && compareNumbers(number(a[:n]), number(b[:m])) != 0 {
 				return false
 			}
 		}

@@ -51,8 +51,9 @@ type node struct {
 	terms map[string]struct{} // of opAll, as they are written
 	whole []byte              // of opAll: the only term, if it is an array
 	flag  bool                // of opExists
+	typed bool                // of a comparison by order: only for values of the argument's type
 	count int64               // of opSize
-	mod   [2]int64
+	mod   modulus
 	regex pattern
 	def   []byte // of opDefault: its argument
 }

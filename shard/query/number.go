@@ -1,20 +1,28 @@
 package query
 
 import (
-	"math/bits"
+	"bytes"
+	"cmp"
 	"strconv"
 )
 
-// exactDigits is how many digits fit into 64 bits whatever they are.
-const exactDigits = 19
+// fastDigits is how many digits fit into 64 bits whatever they are.
+const fastDigits = 19
 
-// number returns the value of a JSON number as a double.
-func number(text []byte) float64 {
+// numeral is the value of a JSON number: an integer of any size is exact, any other
+// number is a double.
+type numeral struct {
+	double float64 // the nearest; beyond all of them infinity
+	digits []byte  // text of an integer that is no double; otherwise nil
+}
+
+// number returns the value of a canonical JSON number.
+func number(text []byte) numeral {
 	i, negative := 0, false
 	if len(text) > 0 && text[0] == '-' {
 		i, negative = 1, true
 	}
-	if n := len(text) - i; n > 0 && n <= exactDigits {
+	if n := len(text) - i; n > 0 && n <= fastDigits {
 		var u uint64
 		for ; i < len(text); i++ {
 			c := text[i] - '0'
@@ -24,14 +32,41 @@ func number(text []byte) float64 {
 			u = u*10 + uint64(c)
 		}
 		if i == len(text) {
-			if negative {
-				return -float64(u)
+			v := numeral{double: float64(u)}
+			if uint64(v.double) != u {
+				v.digits = text
 			}
-			return float64(u)
+			if negative {
+				v.double = -v.double
+			}
+			return v
 		}
 	}
-	f, _ := strconv.ParseFloat(string(text), 64) // out of range: infinity, as in collate
-	return f
+	f, _ := strconv.ParseFloat(string(text), 64) // out of range: infinity
+	v := numeral{double: f}
+	if len(text) > fastDigits && isInteger(text) && string(appendInteger(nil, f)) != string(text) {
+		v.digits = text
+	}
+	return v
+}
+
+// appendInteger appends all digits of a double without fraction.
+func appendInteger(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'f', 0, 64) }
+
+// compareNumbers orders numbers by their exact values.
+func compareNumbers(a, b numeral) int {
+	if c := cmp.Compare(a.double, b.double); c != 0 || a.digits == nil && b.digits == nil {
+		return c // rounding keeps the order
+	}
+	if a.digits == nil {
+		a.digits = appendInteger(nil, a.double)
+	} else if b.digits == nil {
+		b.digits = appendInteger(nil, b.double)
+	}
+	if a.digits[0] == '-' { // as b is
+		a, b = b, a
+	}
+	return cmp.Or(cmp.Compare(len(a.digits), len(b.digits)), bytes.Compare(a.digits, b.digits))
 }
 
 // isInteger reports whether a value is a number without fraction and exponent.
@@ -48,31 +83,4 @@ func isInteger(text []byte) bool {
 		}
 	}
 	return len(text) > 0
-}
-
-// remains reports whether an integer of any size leaves that remainder:
-// mod is the divisor and the remainder, which has the sign of the integer.
-func remains(text []byte, mod [2]int64) bool {
-	if !isInteger(text) {
-		return false
-	}
-	negative := text[0] == '-'
-	if negative {
-		text = text[1:]
-	}
-	d := uint64(mod[0])
-	if mod[0] < 0 {
-		d = -d
-	}
-	var r uint64
-	for _, c := range text {
-		hi, lo := bits.Mul64(r, 10)
-		lo, carry := bits.Add64(lo, uint64(c-'0'), 0)
-		_, r = bits.Div64(hi+carry, lo, d) // hi+carry < d, as r < d
-	}
-	want := uint64(mod[1])
-	if mod[1] < 0 {
-		want = -want
-	}
-	return r == want && (r == 0 || negative == (mod[1] < 0))
 }

@@ -117,21 +117,3 @@ func newSize(arg []byte) (*node, error) {
 	}
 	return n, nil
 }
-
-func newMod(arg []byte) (*node, error) {
-	n := &node{op: opMod, arg: literal{text: arg}}
-	count := 0
-	if kindOf(arg) == kindArray {
-		for e := (elements{text: arg}); e.next(); count++ {
-			v, err := strconv.ParseInt(string(e.value), 10, 64)
-			if err != nil || count >= len(n.mod) {
-				return nil, badArg("$mod", arg)
-			}
-			n.mod[count] = v
-		}
-	}
-	if count != len(n.mod) || n.mod[0] == 0 {
-		return nil, badArg("$mod", arg)
-	}
-	return n, nil
-}

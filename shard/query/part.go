@@ -55,3 +55,36 @@ func (p Part) Path() ([]string, error) {
 	}
 	return splitField(p.n.field)
 }
+
+// ByType returns the selector as an index of full text judges it: a comparison by order
+// with a string, a number or a boolean holds only for values of that type, as the field
+// that CouchDB asks has no others. Below a negation within arrays it stays as it is.
+func (s *Selector) ByType() *Selector {
+	if s.root == nil {
+		return s
+	}
+	return &Selector{root: s.root.byType(), slots: s.slots}
+}
+
+func (n *node) byType() *node {
+	c := *n
+	switch n.op {
+	case opNot, opNor:
+		return &c
+	case opLt, opLte, opGt, opGte:
+		c.typed = n.arg.kind >= kindFalse && n.arg.kind <= kindString
+		return &c
+	default:
+	}
+	c.kids = make([]*node, len(n.kids))
+	for i, kid := range n.kids {
+		c.kids[i] = kid.byType()
+	}
+	return &c
+}
+
+// otherType reports whether v has another type than the argument of a comparison.
+func (n *node) otherType(v []byte) bool {
+	k := kindOf(v)
+	return k != n.arg.kind && (k != kindFalse && k != kindTrue || n.arg.kind != kindFalse && n.arg.kind != kindTrue)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,12 +72,56 @@ func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,8}(e[+-]?[0-9]{1,2})?)?`).Draw(t, "number")
 		want, _ := strconv.ParseFloat(text, 64)
-		if got := number([]byte(text)); got != want {
-			t.Fatalf("%s: %v, want %v", text, got, want)
+		got := number([]byte(text))
+		if got.double != want {
+			t.Fatalf("%s: %v, want %v", text, got.double, want)
+		}
+		i, isInt := new(big.Int).SetString(text, 10)
+		if exact := !isInt || new(big.Float).SetInt(i).Cmp(big.NewFloat(want)) == 0; exact != (got.digits == nil) {
+			t.Fatalf("%s is a double: %v", text, exact)
 		}
 	})
-	if !math.IsInf(number([]byte("-1"+strings.Repeat("0", 400))), -1) {
+	if !math.IsInf(number([]byte("-1"+strings.Repeat("0", 400))).double, -1) {
 		t.Error("a number beyond all doubles is not infinite")
+	}
+}
+
+// TestNumbersAsErlang has numbers of which many have the same double.
+func TestNumbersAsErlang(t *testing.T) {
+	beyond := "1" + strings.Repeat("0", 400)
+	ascending := []string{
+		"-" + beyond, "-1.7976931348623157e308", "-99999999999999991611393", "-1.0e23", "-99999999999999991611391", "-18446744073709551617",
+		"-1895131128281567233", "-1895131128281567232", "-9007199254740993", "-9007199254740992.0", "-9007199254740991", "-0.5", "0", "1", "1.5",
+		"9007199254740991", "9007199254740992.0", "9007199254740993", "9007199254740994.0", "9007199254740995", "1895131128281567232", "1895131128281567233",
+		"9999999999999999999", "10000000000000000000.0", "10000000000000000001", "18446744073709551615", "18446744073709551616.0", "18446744073709551617",
+		"99999999999999991611391", "1.0e23", "99999999999999991611393", "1.7976931348623157e308", beyond, beyond[:400] + "1", beyond + "0",
+	}
+	w := NewWork(t.Context(), nil)
+	for i, a := range ascending {
+		for j, b := range ascending {
+			l, err := newLiteral([]byte(a))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := w.compare(&l, []byte(b), false), cmp.Compare(j, i); got != want {
+				t.Errorf("%.30s to %.30s is %d, want %d", b, a, got, want)
+			}
+			set, err := newSet([]byte("[" + a + "]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.member(set, []byte(b), false); got != (i == j) {
+				t.Errorf("%.30s is in [%.30s]: %v", b, a, got)
+			}
+			if got := sameTerm([]byte("["+a+"]"), []byte("["+b+"]")); got != (i == j) {
+				t.Errorf("[%.30s] is the term [%.30s]: %v", b, a, got)
+			}
+		}
+	}
+	for _, pair := range [][2]string{{"9007199254740992", "9007199254740992.0"}, {"10000000000000000000", "10000000000000000000.0"}, {"99999999999999991611392", "1.0e23"}} {
+		if compareNumbers(number([]byte(pair[0])), number([]byte(pair[1]))) != 0 {
+			t.Errorf("%s is not %s", pair[0], pair[1])
+		}
 	}
 }
 

@@ -86,12 +86,21 @@ func (s *Selector) Match(w *Work, document []byte) (bool, error) {
 	return ok, nil
 }
 
+// NoTextIndex refuses a selector that only an index of full text can judge, where there is
+// none. Match takes what such an index has found for a match.
+func NoTextIndex() error {
+	return invalid("no_usable_index", "There is no index available for this selector.")
+}
+
 // Compile makes a filter of one request from the text of a selector: it tells which
 // documents match.
 func Compile(text []byte, g Gate) (func(ctx context.Context, documents [][]byte) ([]bool, error), error) {
 	s, err := Parse(text)
 	if err != nil {
 		return nil, err
+	}
+	if s.Text() {
+		return nil, NoTextIndex()
 	}
 	var w *Work
 	return func(ctx context.Context, documents [][]byte) ([]bool, error) {

@@ -3,14 +3,17 @@ package query
 // set is the argument of $in and $nin.
 type set struct {
 	kinds   uint16               // bit k: a value of that kind is in it
-	numbers map[float64]struct{} // the numbers
+	numbers map[float64]struct{} // the numbers that are doubles
+	large   map[string]struct{}  // the others, all integers, as they are written
 	texts   map[string]struct{}  // the strings, as they are written
 	keys    map[string]struct{}  // collation keys of strings, arrays and objects
 	odd     bool                 // a string that is not plain is in it
 }
 
 func newSet(array []byte) (*set, error) {
-	s := &set{numbers: map[float64]struct{}{}, texts: map[string]struct{}{}, keys: map[string]struct{}{}}
+	s := &set{
+		numbers: map[float64]struct{}{}, large: map[string]struct{}{}, texts: map[string]struct{}{}, keys: map[string]struct{}{},
+	}
 	for e := (elements{text: array}); e.next(); {
 		l, err := newLiteral(e.value)
 		if err != nil {
@@ -19,7 +22,11 @@ func newSet(array []byte) (*set, error) {
 		s.kinds |= 1 << l.kind
 		switch l.kind {
 		case kindNumber:
-			s.numbers[l.num] = struct{}{}
+			if l.num.digits != nil {
+				s.large[string(l.num.digits)] = struct{}{}
+			} else {
+				s.numbers[l.num.double] = struct{}{}
+			}
 		case kindString:
 			s.texts[string(l.text)] = struct{}{}
 			s.odd = s.odd || !l.plain
@@ -40,7 +47,12 @@ func (w *Work) member(s *set, v []byte, raw bool) bool {
 	}
 	switch k {
 	case kindNumber:
-		_, ok := s.numbers[number(v)]
+		n := number(v)
+		if n.digits != nil {
+			_, ok := s.large[string(n.digits)]
+			return ok
+		}
+		_, ok := s.numbers[n.double]
 		return ok
 	case kindString:
 		_, ok := s.texts[string(v)]

@@ -298,6 +298,11 @@ func (s scope) compare(arg any) int {
 		}
 		return strings.Compare(text, other)
 	}
+	if x, ok := s.value.(json.Number); ok {
+		if y, ok := arg.(json.Number); ok {
+			return exactly(x).Cmp(exactly(y))
+		}
+	}
 	a, err := collate.AppendKey(nil, encode(nil, s.value))
 	if err != nil {
 		panic(err)
@@ -341,14 +346,21 @@ func (s scope) all(args []any) bool {
 	return !missed || len(args) == 1 && isList && same(args[0], s.value)
 }
 
+// exactly is the value of a number, an integer of any size included.
+func exactly(n json.Number) *big.Float {
+	if i, ok := new(big.Int).SetString(string(n), 10); ok {
+		return new(big.Float).SetPrec(256).SetInt(i)
+	}
+	f, _ := strconv.ParseFloat(string(n), 64)
+	return big.NewFloat(f)
+}
+
 // same is equality where 1 is 1.0.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		x, _ := strconv.ParseFloat(string(a), 64)
-		y, _ := strconv.ParseFloat(string(b), 64)
-		return ok && x == y
+		return ok && exactly(a).Cmp(exactly(b)) == 0
 	case []any:
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) {

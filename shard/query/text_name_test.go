@@ -1,7 +1,6 @@
 package query
 
 import (
-	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -16,6 +15,11 @@ func TestAppendTextPath(t *testing.T) {
 			t.Errorf("%q: %q, %v", path, got, err)
 		}
 	}
+	for name, want := range map[string]string{"age_3anumber": "age:number", "a._5b_5d_3astring": "a.[]:string", "$default": "$default", "odd_": "odd_", "a_zz": "a_zz"} {
+		if got := DecodeTextName(name); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
 	for _, path := range []string{"", ".a", "a.", "a..b"} {
 		if got, err := AppendTextPath(nil, path); err == nil {
 			t.Errorf("%q: %q", path, got)
@@ -28,15 +32,7 @@ func TestAppendTextKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(rapid.String(), rapid.StringMatching(`[_a-f0-9.\[\]:\x00-\xff]*`)).Draw(t, "key")
 		encoded := string(AppendTextKey(nil, key))
-		parts := strings.Split(encoded, "_")
-		decoded := parts[0]
-		for _, part := range parts[1:] {
-			b, err := hex.DecodeString(part[:2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoded += string(b) + part[2:]
-		}
+		decoded := DecodeTextName(encoded)
 		if decoded != key || strings.Contains(encoded, ".") {
 			t.Fatalf("%q is encoded as %q, which is %q", key, encoded, decoded)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	lib "modernc.org/libquickjs"
 
@@ -53,10 +54,14 @@ func (d *Design) setUp(v *vm) error {
 	return nil
 }
 
+// Speaks reports whether a language, as design documents name it, is that of this package:
+// the names of languages have no case.
+func Speaks(language string) bool { return strings.EqualFold(language, "javascript") }
+
 // source finds the source of a function by its path. A language that does not run here
 // is refused by its name. Documents of Mango have functions in JavaScript.
 func (d *Design) source(path ...string) (string, error) {
-	if language, ok := doc.Unquote(doc.Lookup(d.ddoc, "language")); ok && language != "javascript" && language != "query" {
+	if language, ok := doc.Unquote(doc.Lookup(d.ddoc, "language")); ok && !Speaks(language) && language != "query" {
 		return "", &fault.Error{Kind: fault.BadFunction, Code: "unknown_query_language", Reason: language}
 	}
 	at := d.ddoc
@@ -115,6 +120,7 @@ func (d *Design) run(ctx context.Context, runner string, path []string, args [][
 		return err
 	}
 	defer v.free(f)
+	defer d.set.engine.called.ended(runner, time.Now())
 	return v.runWith(runner, f, args, take)
 }
 
@@ -215,7 +221,7 @@ const validateFunction = "validate_doc_update"
 // document may be written or there is no such function.
 func (d *Design) Validate(ctx context.Context, newDoc, oldDoc, userCtx, secObj []byte) error {
 	args := [][]byte{newDoc, oldDoc, userCtx, secObj}
-	return d.run(ctx, "runValidate", []string{validateFunction}, args, func(v *vm, r value) error {
+	err := d.run(ctx, "runValidate", []string{validateFunction}, args, func(v *vm, r value) error {
 		if !isObject(r) {
 			return nil
 		}
@@ -229,6 +235,8 @@ func (d *Design) Validate(ctx context.Context, newDoc, oldDoc, userCtx, secObj [
 		}
 		return (&thrown{"error", refusal[0], refusal[1]}).fault()
 	})
+	d.set.engine.called.refused(ctx, err)
+	return err
 }
 
 // Show runs a show function and returns its response object. doc is nil when

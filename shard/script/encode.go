@@ -333,6 +333,6 @@ func (v *vm) stringify(x value) (written, ok bool) {
 	if !ok {
 		return false, false
 	}
-	v.out = append(v.out, text...)
+	v.out = append(v.out, replaceSurrogates([]byte(text))...)
 	return true, true
 }

@@ -52,6 +52,7 @@ type Stats struct {
 	Parked                 int                    // list functions that wait for their clients or for rows, without a seat
 	ParkedBytes            int64                  // of their VMs
 	ListsCut               uint64                 // clients that were cut off because too many of them took nothing
+	Calls                  CallStats
 }
 
 // idleTime is how long a VM that nobody uses is kept.
@@ -76,6 +77,7 @@ type Engine struct {
 	leases sync.Pool // *lease
 	parked parked
 	rooms  [2]rooms // for large documents: of validations, of all others
+	called callCounters
 
 	mu struct {
 		sync.Mutex
@@ -122,6 +124,7 @@ func (e *Engine) Stats() Stats {
 		s.Queues[k] = q.Stats()
 	}
 	s.ValidationTurns, s.Turns = e.turns[0].Stats(), e.turns[1].Stats()
+	s.Calls = e.called.stats()
 	e.parked.mu.Lock()
 	defer e.parked.mu.Unlock()
 	s.Parked, s.ParkedBytes, s.ListsCut = len(e.parked.vms), e.parked.bytes, e.parked.cut

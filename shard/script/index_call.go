@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -329,4 +330,13 @@ func appendValid(dst, s []byte) []byte {
 		}
 	}
 	return append(dst, s[start:]...)
+}
+
+// validText is the text of UTF-8 in which a lone surrogate has three bytes: that is
+// replaced.
+func validText(s []byte) string {
+	if bytes.IndexByte(s, 0xed) < 0 {
+		return string(s)
+	}
+	return string(appendValid(nil, s))
 }

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -59,6 +58,7 @@ func (d *Design) List(ctx context.Context, name string, head, req []byte, stream
 		return err
 	}
 	defer v.free(f)
+	defer d.set.engine.called.ended("runList", time.Now())
 	return v.runWith("runList", f, [][]byte{head, req}, nothing)
 }
 
@@ -70,15 +70,14 @@ func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte)
 	if !ok {
 		return exceptionValue()
 	}
-	text := bytes.ToValidUTF8([]byte(s), []byte("\ufffd"))
-	if err := v.outside(true, func(l *listing) error { return f(l, text) }); err != nil {
+	if err := v.outside(true, func(l *listing) error { return f(l, []byte(s)) }); err != nil {
 		return v.abort(err)
 	}
 	return undefined()
 }
 
 func nativeStart(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
-	return give(ctx, argc, argv, func(l *listing, text []byte) error { return l.Start(text) })
+	return give(ctx, argc, argv, func(l *listing, text []byte) error { return l.Start(replaceSurrogates(text)) })
 }
 
 func nativeSend(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -112,8 +113,9 @@ func (m *Mapper) Close() { m.set.close() }
 // Rows takes what map functions emit of a document.
 type Rows interface {
 	// Emit takes a row of a function. Key and value are JSON texts, valid until it
-	// returns. An error ends the script, which cannot catch it, and is what Map
-	// returns.
+	// returns. After an error the function runs on to its end or to that of its time,
+	// and its rows are dropped: then the error is what Map returns, unless the function
+	// took too long, as one does that emits without an end.
 	Emit(fn int, key, value []byte) error
 	// Drop takes back what a function has emitted of this document.
 	Drop(fn int)
@@ -131,6 +133,17 @@ func (e *FunctionError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FunctionError) Unwrap() error { return e.Err }
 
+// Fresh reports whether nothing has run in the VM before it was acquired.
+func (vm *MapVM) Fresh() bool { return vm.idleSince.IsZero() }
+
+// OfDocument reports whether an error of Map or Index is the fault of the document: it
+// needs more than a document may need, and an index goes on without it. The other
+// errors are those of a request, as CouchDB has it: the time of a function is over, or
+// it threw what is fatal; and those of the node.
+func OfDocument(err error) bool {
+	return fault.Is(err, fault.BadFunction) && !errors.Is(err, errDeadline) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFatal)
+}
+
 // OutOfMemory reports whether an error says that a VM had no memory left.
 func OutOfMemory(err error) bool { return errors.Is(err, errOutOfMemory) }
 
@@ -141,7 +154,13 @@ func OutOfMemory(err error) bool { return errors.Is(err, errOutOfMemory) }
 // what CouchDB calls fatal. It is a FunctionError once a function was called.
 func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
 	vm.host.rows = rows
-	defer func() { vm.host.rows = nil }()
+	began, called := time.Now(), &vm.set.engine.called
+	defer func() {
+		vm.host.rows = nil
+		called.maps.ended(began)
+		called.emits.Add(vm.host.emits)
+		vm.host.emits = 0
+	}()
 	return vm.run(ctx, doc, rows)
 }
 
@@ -234,12 +253,12 @@ func (vm *MapVM) mapOne(fn int, d *document) error {
 // mapOnce gives what one function emits, or has indexed, to host.taker.
 func (v *vm) mapOnce(fn int, d *document) error {
 	v.out = v.out[:0]
-	v.host.fn, v.host.emit = fn, emitRows
+	v.host.fn, v.host.emit, v.host.refused = fn, emitRows, nil
 	r := v.call(v.functions[fn], undefined(), d.value)
 	v.host.emit = emitNothing
 	if !isException(r) {
 		v.returned(fn, r)
-		return nil
+		return v.host.refused
 	}
 	v.host.taker.Drop(fn)
 	t := v.thrown()

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -54,6 +55,7 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 		return dst, err
 	}
 	defer r.set.release(v)
+	defer r.set.engine.called.reduces.ended(time.Now())
 	v.begin(ctx, r.set.engine.o.Timeout())
 	if err := v.makeFunctions(); err != nil {
 		return dst, err

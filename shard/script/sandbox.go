@@ -132,6 +132,9 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (re
 		return v.throw("emit is called while a row is made")
 	case emitRows:
 	}
+	if v.host.refused != nil {
+		return undefined()
+	}
 	v.host.emit = emitBusy
 	defer func() { v.host.emit = emitRows }()
 	key := len(v.out)
@@ -142,11 +145,9 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (re
 	if !v.encodeOrNull(argument(argc, argv, 1)) {
 		return v.unwind(key)
 	}
-	err := v.host.rows.Emit(v.host.fn, v.out[key:val], v.out[val:])
+	v.host.emits++
+	v.host.refused = v.host.rows.Emit(v.host.fn, v.out[key:val], v.out[val:])
 	v.out = v.out[:key]
-	if err != nil {
-		return v.abort(err)
-	}
 	return undefined()
 }
 

@@ -60,7 +60,8 @@ func appendLatin(dst, s []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendWide quotes UTF-16. A lone surrogate becomes an escape.
+// appendWide quotes UTF-16. A lone surrogate becomes U+FFFD, as couchjs writes it: no
+// text that leaves a script has half a character.
 func appendWide(dst []byte, s []uint16) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {
@@ -80,14 +81,14 @@ func appendWide(dst []byte, s []uint16) []byte {
 					continue
 				}
 			}
-			dst = appendSurrogate(dst, c)
+			dst = utf8.AppendRune(dst, utf8.RuneError)
 		}
 	}
 	return append(dst, '"')
 }
 
 // appendString quotes UTF-8 in which a lone surrogate has three bytes: that
-// becomes an escape.
+// becomes U+FFFD.
 func appendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -96,7 +97,7 @@ func appendString(dst, s []byte) []byte {
 		switch {
 		case c == 0xed && i+2 < len(s) && s[i+1] >= 0xa0:
 			dst = append(dst, s[start:i]...)
-			dst = appendSurrogate(dst, 0xd000|uint16(s[i+1]&0x3f)<<6|uint16(s[i+2]&0x3f))
+			dst = utf8.AppendRune(dst, utf8.RuneError)
 			i += 2
 		case c >= 0x20 && c != '"' && c != '\\':
 			continue
@@ -110,8 +111,23 @@ func appendString(dst, s []byte) []byte {
 	return append(dst, '"')
 }
 
-func appendSurrogate(dst []byte, u uint16) []byte {
-	return append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+// replaceSurrogates replaces the escapes of a JSON text that are lone surrogates by
+// U+FFFD. The engine's JSON.stringify writes no other escapes of surrogates.
+func replaceSurrogates(text []byte) []byte {
+	out := text[:0] // what is written is shorter than what it replaces
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] != '\\' || i+1 == len(text):
+			out = append(out, text[i])
+		case text[i+1] == 'u' && i+5 < len(text) && text[i+2] == 'd' && text[i+3] >= '8':
+			out = utf8.AppendRune(out, utf8.RuneError)
+			i += 5
+		default:
+			out = append(out, text[i], text[i+1])
+			i++
+		}
+	}
+	return out
 }
 
 // appendEscape appends a character that JSON does not have as such.

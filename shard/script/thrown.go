@@ -19,16 +19,19 @@ type thrown struct {
 // Error implements error.
 func (t *thrown) Error() string { return t.name + ": " + t.reason }
 
-// fatal is the error of what ends the whole work of an index, nil for all that
-// only skips a document. That the stack is over, that something is larger than is
-// written, or that a guard refuses a call, says nothing about the document: its rows
-// would be lost. The engine says the first of nested JSON and sources as well.
+// errFatal is in the error of what a function threw to end the whole request.
+var errFatal = errors.New("fatal")
+
+// fatal is the error of what is more than an exception, nil for all that only skips the
+// rows of one function. That the stack is over, that something is larger than is
+// written, or that a guard refuses a call, leaves the document out of the index, which
+// says so. The engine says the first of nested JSON and sources as well.
 func (t *thrown) fatal() error {
 	switch {
 	case t.level == "fatal":
-		return t.fault()
+		return t.whole()
 	case t.name == "unnamed_error" && t.reason == "fatal_error":
-		return (&thrown{"error", "map_runtime_error", "function raised 'fatal_error'"}).fault()
+		return (&thrown{"error", "map_runtime_error", "function raised 'fatal_error'"}).whole()
 	case (t.name == "InternalError" || t.name == "SyntaxError") && t.reason == "stack overflow":
 		return &fault.Error{Kind: fault.BadFunction, Code: "stack_overflow", Reason: "The script calls functions more deeply than the stack allows."}
 	case t.name == "InternalError" && t.reason == tooMuchWork:
@@ -39,9 +42,16 @@ func (t *thrown) fatal() error {
 	return nil
 }
 
+// whole is the fault of a whole request.
+func (t *thrown) whole() error {
+	f := t.fault()
+	f.Err = errFatal
+	return f
+}
+
 // fault is what a client hears of it. The names that CouchDB knows keep their
 // status.
-func (t *thrown) fault() error {
+func (t *thrown) fault() *fault.Error {
 	kind := fault.BadFunction
 	switch t.name {
 	case "not_found":

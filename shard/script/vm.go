@@ -90,11 +90,13 @@ type host struct {
 	overflow bool // out went beyond its limit
 	encoded  uint // values
 	emit     emitState
-	taker    taker // of what the functions of an index give; nil: none are running
-	rows     Rows  // it, when they are map functions
-	calls    Calls // it, when they are index functions
-	call     Call  // the one that is read
-	fn       int   // the one that runs
+	refused  error  // why a row of the function that runs was not taken
+	taker    taker  // of what the functions of an index give; nil: none are running
+	rows     Rows   // it, when they are map functions
+	calls    Calls  // it, when they are index functions
+	call     Call   // the one that is read
+	fn       int    // the one that runs
+	emits    uint64 // rows of the document that is mapped
 	// A filter by a view: emit only says that there was one.
 	onlyCount, emitted bool
 	list               *listing
@@ -372,14 +374,14 @@ func (v *vm) rest() {
 
 func (v *vm) free(x value) { lib.XFreeValue(v.tls, v.ctx, x) }
 
-// text appends a string value as UTF-8; lone surrogates have three bytes.
+// text is a string value as UTF-8, lone surrogates replaced by U+FFFD.
 func (v *vm) text(x value) (string, bool) {
 	p := lib.XJS_ToCStringLen2(v.tls, v.ctx, v.scratch, x, 0)
 	if p == 0 {
 		return "", false
 	}
 	n := *(*uintptr)(pointer(v.scratch))
-	s := string(unsafe.Slice((*byte)(pointer(p)), n))
+	s := validText(unsafe.Slice((*byte)(pointer(p)), n))
 	lib.XJS_FreeCString(v.tls, v.ctx, p)
 	return s, true
 }

@@ -50,8 +50,8 @@ func (e *evaluation) blockMax(root node, collectors []collector) (*blockMax, err
 		return nil, nil //nolint:nilnil // likewise
 	}
 	b := &blockMax{e: e, term: term, hits: hits, candidates: make([]candidate, 0, candidatesAtOnce)}
-	b.m = termMatcher{n: term, e: e, lengths: e.lengthsOf(term.field)}
-	return b, e.room.take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
+	b.m = termMatcher{n: term, e: e, lengths: e.r.Values(postings.Lengths, term.word.field)}
+	return b, e.room.Take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
 }
 
 // bounded reports whether scores grow with the frequency and fall with the length.
@@ -77,11 +77,11 @@ func (b *blockMax) evaluate() (total uint64, err error) {
 	if err := e.r.Dead(e.chunk, &b.dead); err != nil {
 		return 0, err
 	}
-	runs, back, err := e.r.Runs(e.chunk, b.term.field, b.term.term)
-	if err != nil || back == nil {
+	list, err := e.listOf(b.term.word)
+	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	e.opened = append(e.opened, back)
+	runs := postings.RunsOf(list)
 	for run, ok := runs.Next(); ok; run, ok = runs.Next() {
 		if err := b.look(1); err != nil {
 			return 0, err

@@ -137,11 +137,15 @@ func (e *evaluation) term(field string, term []byte, boost float64) (node, error
 	if e.byID(field) {
 		return e.named(field, string(term), boost)
 	}
-	if err := e.room.take(nodeBytes + len(term)); err != nil {
+	if err := e.room.Take(nodeBytes); err != nil {
 		return nil, err
 	}
-	w, err := e.weigh(field, boost, term)
-	return &termNode{field, term, w}, err
+	w, err := e.word(field, term)
+	if err != nil {
+		return nil, err
+	}
+	worth, err := e.weigh(field, boost, w)
+	return &termNode{w, worth}, err
 }
 
 // boolean compiles clauses.

@@ -9,7 +9,9 @@
 // A query is evaluated chunk by chunk, document by document in the order of their numbers.
 // What matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each
 // chunk, so that the memory of a query does not grow with what it matches: it is its lists,
-// its sets, and the hits that are asked for. Those are bounded (room.go). Queries that look at
+// its sets, and the hits that are asked for. A list is read once, whatever the number of clauses
+// that have its term (words.go), a column once, whatever the number of parts of a request that read
+// it. All of that is counted, and bounded (room.go). Queries that look at
 // much, or need much memory, wait for their turns (turn.go); others do not.
 //
 // A query of one term in the order of scores looks only at the runs of its lists that may have a

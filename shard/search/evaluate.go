@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 
 	"divan/shard/search/analysis"
@@ -34,7 +33,7 @@ type evaluation struct {
 	chunk  uint32
 	size   uint32
 	lists  []*postings.List
-	opened []io.Closer
+	opened []*word
 	err    error // of what is read while matching
 }
 
@@ -62,19 +61,21 @@ func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, q synt
 	for _, name := range req.IncludeFields {
 		included[name] = struct{}{}
 	}
-	r, err := postings.NewReader(snap)
-	if err != nil {
+	e := &evaluation{
+		ctx: t.ctx, turn: t, def: def, query: q, req: req, room: room{left: smallBytes, grow: t.grow},
+		included: included, ties: tiesAtOnce,
+	}
+	var err error
+	if e.r, err = postings.NewReader(snap, &e.room); err != nil {
 		return nil, err
 	}
-	return &evaluation{
-		ctx: t.ctx, turn: t, r: r, def: def, query: q, req: req, room: room{left: smallBytes, grow: t.grow},
-		statistics: newStatistics(r.Versions()), included: included, ties: tiesAtOnce,
-	}, nil
+	e.statistics = newStatistics(e.r.Versions())
+	return e, nil
 }
 
 // run answers the request. It is called once.
 func (e *evaluation) run() (a *Answer, err error) {
-	defer func() { err = errors.Join(err, e.r.Close()) }()
+	defer func() { err = errors.Join(err, e.closeChunk(), e.r.Close()) }()
 	collectors, err := e.collectors()
 	if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func (e *evaluation) evaluate(root node, collectors []collector) (total uint64, 
 // take takes room for a matcher of the chunk at hand.
 func (e *evaluation) take(bytes int) error {
 	e.room.taken += bytes
-	return e.room.take(bytes)
+	return e.room.Take(bytes)
 }
 
 // closeChunk gives back what was read of a chunk, and tells what was damaged.
@@ -238,24 +239,13 @@ func (e *evaluation) closeChunk() (err error) {
 	for _, l := range e.lists {
 		err = errors.Join(err, l.Err())
 	}
-	for _, c := range e.opened {
-		err = errors.Join(err, c.Close())
+	for _, w := range e.opened {
+		w.open = false
+		err = errors.Join(err, w.list.Close())
 	}
 	e.lists, e.opened = e.lists[:0], e.opened[:0]
 	e.room.left, e.room.taken = e.room.left+e.room.taken, 0
 	return err
-}
-
-// list opens the list of a term in the chunk.
-func (e *evaluation) list(l *postings.List, field string, term []byte) error {
-	back, err := e.r.List(l, e.chunk, field, term)
-	if err != nil {
-		return err
-	}
-	if back != nil {
-		e.opened, e.lists = append(e.opened, back), append(e.lists, l)
-	}
-	return nil
 }
 
 // occurs is Boolean.Occurs for the clauses of which something is left.

@@ -43,19 +43,19 @@ func (e *evaluation) highlight(hit *Hit) error {
 			for i := range more {
 				bytes := storedBytes + len(more[i].Text)
 				taken += bytes
-				if err := e.room.take(bytes); err != nil {
+				if err := e.room.Take(bytes); err != nil {
 					return err
 				}
 			}
 			pieces = append(pieces, more...)
 		}
 		out := Highlighted{field, highlight.Best(pieces, h.Number)}
-		e.room.left += taken // but the best are kept
+		e.room.Give(taken) // but the best are kept
 		bytes := storedBytes
 		for _, p := range out.Pieces {
 			bytes += storedBytes + len(p)
 		}
-		if err := e.room.take(bytes); err != nil {
+		if err := e.room.Take(bytes); err != nil {
 			return err
 		}
 		hit.Highlights = append(hit.Highlights, out)

@@ -22,7 +22,7 @@ type idSet struct {
 func (s *idSet) take(e *evaluation, n postings.Number) error {
 	set := s.sets[n.Chunk()]
 	if set == nil {
-		if err := e.room.take(len(set) * 8); err != nil {
+		if err := e.room.Take(len(set) * 8); err != nil {
 			return err
 		}
 		set = &postings.Set{}
@@ -62,7 +62,7 @@ func (e *evaluation) named(field, term string, score float64) (*idSet, error) {
 	if field == partitionField {
 		return e.partition(term, score)
 	}
-	if err := e.room.take(nodeBytes + valueBytes); err != nil {
+	if err := e.room.Take(nodeBytes + valueBytes); err != nil {
 		return nil, err
 	}
 	s := &idSet{map[uint32]*postings.Set{}, score}

@@ -11,10 +11,12 @@ import (
 // Info describes the index of a copy. It is zero where there is none.
 type Info struct {
 	Exists        bool
-	Seq, PurgeSeq uint64 // of the copy, that the index reflects
-	Live          uint64 // documents
-	Dead          uint64 // earlier versions of documents that still take room
-	Size          int64  // bytes on disk
+	Seq, PurgeSeq uint64          // of the copy, that the index reflects
+	Live          uint64          // documents
+	Dead          uint64          // earlier versions of documents that still take room
+	Size          int64           // bytes on disk
+	LeftOut       uint64          // documents that the index holds nothing of, because they cannot be indexed
+	Left          []index.LeftOut // the first of them
 }
 
 // Info describes the index of a definition on a copy; none is made. One that turns out to be
@@ -51,7 +53,7 @@ func (i *Info) read(ctx context.Context, use *index.Use) error {
 		return err
 	}
 	defer snap.Close()
-	r, err := postings.NewReader(snap)
+	r, err := postings.NewReader(snap, nil)
 	if err != nil {
 		return err
 	}
@@ -60,6 +62,7 @@ func (i *Info) read(ctx context.Context, use *index.Use) error {
 		return err
 	}
 	i.Seq, i.PurgeSeq, i.Live, i.Dead = status.Seq, status.PurgeSeq, r.Live, max(r.Versions(), r.Live)-r.Live
+	i.LeftOut, i.Left = status.LeftOut, status.Left
 	i.Size, _, err = use.Index.Sizes()
 	return err
 }

@@ -15,8 +15,7 @@ type matcher interface {
 
 // termNode matches a term.
 type termNode struct {
-	field  string
-	term   []byte
+	word   *word
 	weight weight
 }
 
@@ -24,8 +23,8 @@ func (n *termNode) open(e *evaluation) (matcher, error) {
 	if err := e.take(matcherBytes); err != nil {
 		return nil, err
 	}
-	m := &termMatcher{n: n, e: e, lengths: e.lengthsOf(n.field)}
-	return m, e.list(&m.list, n.field, n.term)
+	m := &termMatcher{n: n, e: e, lengths: e.r.Values(postings.Lengths, n.word.field)}
+	return m, e.list(&m.list, n.word)
 }
 
 type termMatcher struct {

@@ -16,6 +16,25 @@ func Compare(sort []Sort, a, b *Position) int {
 	return cmp.Or(compareValues(ordered(sort), a.Order, b.Order), strings.Compare(a.ID, b.ID))
 }
 
+// Distinct returns the parts of an order that may decide: of parts with the same values the first
+// one. from tells for each part of the order which of them has its values.
+func Distinct(order []Sort) (parts []Sort, from []int, err error) {
+	if len(order) > MaxParts {
+		return nil, nil, ErrParts(MaxParts)
+	}
+	from, known := make([]int, len(order)), make(map[Sort]int, len(order))
+	for i, s := range order {
+		s.Descending = false
+		at, again := known[s]
+		if !again {
+			at = len(parts)
+			known[s], parts = at, append(parts, order[i])
+		}
+		from[i] = at
+	}
+	return parts, from, nil
+}
+
 // ordered is an order without its default.
 func ordered(sort []Sort) []Sort {
 	if len(sort) == 0 {
@@ -234,7 +253,7 @@ func (o *order) kept(beside int) ([]Value, error) {
 	for i := range o.values {
 		bytes += valueBytes + len(o.values[i].Text)
 	}
-	return slices.Clone(o.values), o.e.room.take(bytes)
+	return slices.Clone(o.values), o.e.room.Take(bytes)
 }
 
 // free gives back what kept took.
@@ -242,5 +261,5 @@ func (o *order) free(values []Value, beside int) {
 	for i := range values {
 		beside += valueBytes + len(values[i].Text)
 	}
-	o.e.room.left += beside
+	o.e.room.Give(beside)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"divan/shard/script"
 	"divan/shard/search/analysis"
 	"divan/shard/search/syntax"
 	"divan/storage/doc"
@@ -131,7 +132,7 @@ func (d *design) index(dialect syntax.Dialect, name string, given []byte) (*Defi
 	var err error
 	_, source := doc.Unquote(function)
 	switch {
-	case d.language == javaScript && !source:
+	case script.Speaks(d.language) && !source:
 		return nil, fault.New(fault.CompilationError, "Expression does not eval to a function. ("+string(function)+")")
 	case d.language == mango && !out.Mango():
 		return nil, fault.Newf(fault.InvalidDesignDoc, "`index` of the index `%s` must have object type", name)
@@ -139,7 +140,7 @@ func (d *design) index(dialect syntax.Dialect, name string, given []byte) (*Defi
 		// Both types are built, and asked, as those of _search are.
 		out.Dialect = syntax.Search
 		analyzers, err = mangoAnalyzer(given, function)
-	case d.language != javaScript:
+	case !script.Speaks(d.language):
 		return nil, &fault.Error{Kind: fault.Internal, Code: "unknown_query_language", Reason: d.language}
 	case dialect == syntax.Nouveau:
 		analyzers, err = nouveauAnalyzers(given)

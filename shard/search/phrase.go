@@ -24,20 +24,24 @@ func (e *evaluation) phrase(q syntax.Phrase, boost float64) (node, error) {
 		return nil, fault.Newf(fault.BadRequest, "field %q was indexed without position data; cannot run a phrase query", q.Field)
 	}
 	n := &phraseNode{field: q.Field, slop: q.Slop}
-	var terms [][]byte
+	var words []*word
 	known := map[string]int{} // words, by term
 	for _, t := range tokens {
-		terms = append(terms, t.term)
+		w, err := e.word(q.Field, t.term)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, w)
 		i, ok := known[string(t.term)]
 		if !ok {
 			i = len(n.words)
 			known[string(t.term)] = i
-			n.words = append(n.words, phraseWord{term: t.term})
+			n.words = append(n.words, phraseWord{word: w})
 		}
 		n.words[i].places = append(n.words[i].places, t.position-tokens[0].position)
 	}
 	var err error
-	n.weight, err = e.weigh(q.Field, boost, terms...)
+	n.weight, err = e.weigh(q.Field, boost, words...)
 	return n, err
 }
 
@@ -51,7 +55,7 @@ type phraseNode struct {
 
 // phraseWord is a word and where in the phrase it is, ascending.
 type phraseWord struct {
-	term   []byte
+	*word
 	places []int
 }
 
@@ -59,9 +63,9 @@ func (n *phraseNode) open(e *evaluation) (matcher, error) {
 	if err := e.take(len(n.words) * matcherBytes); err != nil {
 		return nil, err
 	}
-	m := &phraseMatcher{n: n, e: e, lengths: e.lengthsOf(n.field), lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
+	m := &phraseMatcher{n: n, e: e, lengths: e.r.Values(postings.Lengths, n.field), lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
 	for i := range n.words {
-		if err := e.list(&m.lists[i], n.field, n.words[i].term); err != nil {
+		if err := e.list(&m.lists[i], n.words[i].word); err != nil {
 			return nil, err
 		}
 	}

@@ -18,8 +18,14 @@ type room struct {
 	grow  func() error // waits until there may be all of roomBytes; nil: there may
 }
 
-// take takes bytes. An error is a *fault.Error: there are not so many; or that of the context.
-func (r *room) take(bytes int) error {
+// Has implements postings.Room.
+func (r *room) Has(bytes int) bool { return r.left >= bytes }
+
+// Give implements postings.Room.
+func (r *room) Give(bytes int) { r.left += bytes }
+
+// Take takes bytes. An error is a *fault.Error: there are not so many; or that of the context.
+func (r *room) Take(bytes int) error {
 	r.left -= bytes
 	if r.left >= 0 {
 		return nil
@@ -54,4 +60,5 @@ const (
 	storedBytes  = 48
 	matcherBytes = 1 << 11
 	nodeBytes    = 128
+	wordBytes    = 256
 )

@@ -26,63 +26,30 @@ type fieldTerm struct{ field, term string }
 
 // statistics are what scores are reckoned from, as far as it is known.
 type statistics struct {
-	lengths map[string]*postings.Values // by field
-	byByte  [256]float64                // lengths
+	byByte [256]float64 // lengths
 	// versions is how many documents there are: dead ones are in the frequencies of terms as well.
-	versions    uint64
-	fields      map[string]postings.FieldTotals
-	frequencies map[fieldTerm]int
+	versions uint64
+	fields   map[string]postings.FieldTotals
+	known    map[fieldTerm]*word
 }
 
 func newStatistics(versions uint64) statistics {
-	return statistics{
-		lengths: map[string]*postings.Values{}, versions: versions,
-		fields: map[string]postings.FieldTotals{}, frequencies: map[fieldTerm]int{},
-	}
+	return statistics{versions: versions, fields: map[string]postings.FieldTotals{}, known: map[fieldTerm]*word{}}
 }
 
-// frequency returns how many documents have a term. Each term is looked for once, and many
-// of them in turns with other queries.
-func (e *evaluation) frequency(field string, term []byte) (int, error) {
-	key := fieldTerm{field, string(term)}
-	if n, ok := e.frequencies[key]; ok {
-		return n, nil
-	}
-	if err := e.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if (len(e.frequencies)+1)%shortTerms == 0 {
-		if err := e.turn.check(); err != nil {
-			return 0, err
-		}
-	}
-	if err := e.room.take(valueBytes + len(term)); err != nil {
-		return 0, err
-	}
-	n, err := e.r.Frequency(field, term)
-	if err == nil {
-		e.frequencies[key] = n
-	}
-	return n, err
-}
-
-// weigh returns what a phrase of terms of a field is worth; it may be a single term.
-func (e *evaluation) weigh(field string, boost float64, terms ...[]byte) (weight, error) {
+// weigh returns what a phrase of words of a field is worth; it may be a single one.
+func (e *evaluation) weigh(field string, boost float64, words ...*word) (weight, error) {
 	if e.def.Dialect == syntax.Nouveau {
-		return e.weighBM25(field, boost, terms)
+		return e.weighBM25(field, boost, words)
 	}
 	idf := 0.0
-	for _, term := range terms {
-		df, err := e.frequency(field, term)
-		if err != nil {
-			return weight{}, err
-		}
-		idf += max(0, 1+math.Log(float64(max(e.versions, 1))/float64(df+1)))
+	for _, w := range words {
+		idf += max(0, 1+math.Log(float64(max(e.versions, 1))/float64(w.docs+1)))
 	}
 	return weight{factor: idf * idf * boost}, nil
 }
 
-func (e *evaluation) weighBM25(field string, boost float64, terms [][]byte) (weight, error) {
+func (e *evaluation) weighBM25(field string, boost float64, words []*word) (weight, error) {
 	totals, err := e.totals(field)
 	if err != nil {
 		return weight{}, err
@@ -91,12 +58,9 @@ func (e *evaluation) weighBM25(field string, boost float64, terms [][]byte) (wei
 	if totals.Docs > 0 && totals.Terms > 0 {
 		w.mean = float64(totals.Terms) / float64(totals.Docs)
 	}
-	for _, term := range terms {
-		df, err := e.frequency(field, term)
-		if err != nil {
-			return weight{}, err
-		}
-		docs := max(min(totals.Docs, e.versions), uint64(df))
+	for _, word := range words {
+		df := uint64(word.docs)
+		docs := max(min(totals.Docs, e.versions), df)
 		w.factor += boost * math.Log1p((float64(docs)-float64(df)+0.5)/(float64(df)+0.5))
 	}
 	return w, nil
@@ -115,16 +79,6 @@ func (w weight) score(frequency, length float64) float64 {
 		length = w.mean
 	}
 	return w.factor * frequency / (frequency + k1*(1-b+b*length/w.mean))
-}
-
-// lengthsOf returns the lengths of a field.
-func (e *evaluation) lengthsOf(field string) *postings.Values {
-	v := e.lengths[field]
-	if v == nil {
-		v = e.r.Values(postings.Lengths, field)
-		e.lengths[field] = v
-	}
-	return v
 }
 
 // length returns how many terms a document of the chunk has of a field, about; 0: that does

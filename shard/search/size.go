@@ -17,3 +17,35 @@ func (h *Hit) Size() int {
 	}
 	return n
 }
+
+// Size returns about how many bytes an answer takes.
+func (a *Answer) Size() int {
+	n := 0
+	for i := range a.Hits {
+		n += a.Hits[i].Size()
+	}
+	for i := range a.Counts {
+		for k := range a.Counts[i].Values {
+			n += a.Counts[i].Values[k].Size()
+		}
+	}
+	for i := range a.Groups {
+		n += a.Groups[i].Size()
+	}
+	return n
+}
+
+// Size returns about how many bytes a count takes.
+func (c *Count) Size() int { return 32 + len(c.Value) }
+
+// Size returns about how many bytes a group takes.
+func (g *GroupHits) Size() int {
+	n := 96 + len(g.By)
+	for i := range g.Order {
+		n += valueBytes + len(g.Order[i].Text)
+	}
+	for i := range g.Hits {
+		n += g.Hits[i].Size()
+	}
+	return n
+}

@@ -103,7 +103,7 @@ func (t *top) readID(h *numbered) error {
 		return err
 	}
 	h.id = string(id)
-	return t.o.e.room.take(len(id))
+	return t.o.e.room.Take(len(id))
 }
 
 // compareOrders compares two hits without their ids.

@@ -19,6 +19,7 @@ type written struct {
 	b   *storage.IndexBatch
 
 	ties int // evaluation.ties; 0: as it is
+	room int // bytes that an answer may take; 0: as many as others
 }
 
 // write begins an index of a definition; so many bytes end a chunk.
@@ -108,6 +109,9 @@ func (w *written) try(req *Request) (*Answer, error) {
 	must(w.n.t, err)
 	if w.ties > 0 {
 		e.ties = w.ties
+	}
+	if w.room > 0 {
+		e.room = room{left: w.room}
 	}
 	return e.run()
 }

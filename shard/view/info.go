@@ -1,6 +1,10 @@
 package view
 
-import "context"
+import (
+	"context"
+
+	"divan/shard/index"
+)
 
 // Info describes the index of one copy.
 type Info struct {
@@ -9,7 +13,9 @@ type Info struct {
 	File, External, Active int64  // bytes on disk; of keys and values; of files in use
 	Waiting                int    // queries that wait for an update
 	Updating, Compacting   bool
-	Collation              string // version of the collation, empty for a view that is ordered raw
+	LeftOut                uint64          // documents that the index holds nothing of, because they cannot be indexed
+	Left                   []index.LeftOut // the first of them
+	Collation              string          // version of the collation, empty for a view that is ordered raw
 }
 
 // Info describes the index of a definition.
@@ -38,7 +44,7 @@ func (v *Views) Info(ctx context.Context, copyName string, definition []byte) (i
 	}
 	info = Info{
 		Seq: status.Seq, PurgeSeq: status.PurgeSeq, Pending: status.Pending, Waiting: status.Waiting,
-		Updating: status.Updating, Compacting: status.Compacting, Collation: d.collation(),
+		Updating: status.Updating, Compacting: status.Compacting, LeftOut: status.LeftOut, Left: status.Left, Collation: d.collation(),
 	}
 	for _, t := range st.trees {
 		info.External += t.bytes

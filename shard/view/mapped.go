@@ -53,8 +53,8 @@ func (r *mappedRow) key() []byte { return r.text[:r.value:r.value] }
 // sortKey returns the sort key, with the partition.
 func (r *mappedRow) sortKey() []byte { return r.text[treePrefix:][:r.sort] }
 
-// What one document may become. Beyond it the index cannot go on at the document: it
-// is an error of the queries that wait for it, because rows are never lost.
+// What one document may become. Beyond it the document is left out of the index, which
+// says so.
 const (
 	maxDocRows  = 1 << 20  // rows
 	maxDocBytes = 64 << 20 // of its rows, as they are stored
@@ -92,7 +92,7 @@ func (m *mapped) emit(t *tree, key, value []byte) error {
 	}
 	sort, err := appendSortKey(sort, key, t.raw)
 	if m.sort = sort; err != nil {
-		return fmt.Errorf("sort key: %w", err)
+		return &fault.Error{Kind: fault.BadFunction, Code: "invalid_key", Reason: "The key of a row cannot be ordered: " + err.Error() + ".", Err: err}
 	}
 	ordinal := 0
 	for i := len(m.rows) - 1; i >= m.first; i-- {

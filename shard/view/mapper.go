@@ -20,8 +20,8 @@ type mapper interface {
 
 // newMapper compiles the map functions, for an instance of a database.
 func newMapper(ctx context.Context, d *Definition, trees []tree, scripts *script.Engine, instance string) (mapper, error) {
-	switch d.Language {
-	case JavaScript:
+	switch {
+	case script.Speaks(d.Language):
 		p := script.Program{Instance: instance, Lib: d.Lib}
 		for _, t := range trees {
 			p.Maps = append(p.Maps, t.source)
@@ -31,7 +31,7 @@ func newMapper(ctx context.Context, d *Definition, trees []tree, scripts *script
 			return nil, err
 		}
 		return &scriptMapper{def: d, trees: trees, m: m}, nil
-	case Query:
+	case d.Language == Query:
 		m := &queryMapper{def: d, trees: trees}
 		for _, t := range trees {
 			k, err := query.ParseKey([]byte(t.source))
@@ -71,7 +71,7 @@ func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) err
 			m.text = s.def.appendDocument(m.text[:0], d.Seq, d.Doc)
 			if err := vm.Map(ctx, m.text, &rows); err != nil {
 				m.abandon()
-				if m.refused || i > 0 && script.OutOfMemory(err) { // what others left in the VM may be the reason: it gets another
+				if m.refused || (i > 0 || !vm.Fresh()) && script.OutOfMemory(err) { // what others left in the VM may be the reason: it gets another
 					return nil
 				}
 				return s.failed(ctx, d.ID, err)
@@ -89,7 +89,8 @@ func (s *scriptMapper) failed(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	out := &index.DocumentError{ID: id, Function: "map functions", Err: err}
+	out := &index.DocumentError{ID: id, Function: "map functions", Err: err, LeftOut: script.OfDocument(err)}
+	out.Bare = !out.LeftOut && fault.Is(err, fault.BadFunction) // CouchDB's own text
 	var in *script.FunctionError
 	if errors.As(err, &in) {
 		out.Function, out.Err = s.def.functionOf(&s.trees[in.Function]), in.Err
@@ -143,7 +144,7 @@ func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) erro
 				case ctx.Err() != nil:
 					return ctx.Err()
 				}
-				return &index.DocumentError{ID: d.ID, Function: "index definition", Err: err}
+				return index.DefinitionError(d.ID, err)
 			}
 		}
 		if m.end(); m.room.Full() {

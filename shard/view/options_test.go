@@ -159,6 +159,11 @@ func TestOrderVersion(t *testing.T) {
 	if _, err := readState(stored(st.append(nil, "older")), 2, collate.Version); err == nil {
 		t.Error("another collation is taken")
 	}
+	old := st.append(nil, "")
+	old[0] = stateVersion - 1 // whose numbers were doubles, also in raw order
+	if _, err := readState(stored(old), 2, ""); err == nil {
+		t.Error("another version is taken")
+	}
 }
 
 // stored is a value under every key.

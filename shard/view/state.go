@@ -29,10 +29,11 @@ type treeState struct {
 	groups [groupLevels + 1]uint64 // entries, by level
 }
 
-const stateVersion = 2
+// stateVersion changes with what is stored, the sort keys of raw order among it.
+const stateVersion = 3
 
 // collation is the version of the order of an index, empty when all its views
-// are in raw order, which never changes.
+// are in raw order, of which stateVersion tells.
 func (d *Definition) collation() string {
 	if !slices.ContainsFunc(d.Views, func(v ViewDefinition) bool { return !v.Raw }) {
 		return ""

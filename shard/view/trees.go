@@ -39,7 +39,7 @@ func (d *Definition) trees() (out []tree, places map[string]place) {
 			p.tree = len(out)
 			out = append(out, tree{number: p.tree, source: v.Map, raw: v.Raw, partitioned: d.Partitioned})
 		}
-		if t := &out[p.tree]; v.Reduce != "" && (d.Language == JavaScript || v.Reduce[0] == '_') { // Mango has built-in ones only
+		if t := &out[p.tree]; v.Reduce != "" && (script.Speaks(d.Language) || v.Reduce[0] == '_') { // Mango has built-in ones only
 			p.reducer = slices.IndexFunc(t.reducers, func(r reducer) bool { return r.source == v.Reduce })
 			if p.reducer < 0 {
 				p.reducer = len(t.reducers)

@@ -3,9 +3,9 @@
 // 12.3).
 //
 // Kinds: null < false < true < numbers < strings < arrays < objects. Numbers
-// compare as doubles; strings by the root collation of ICU 72 (UCA 15),
-// tertiary strength, nothing ignorable shifted, normalization off, which is
-// what CouchDB asks ICU for; arrays item by item and objects member by member,
+// compare as in Erlang: integers of any size exactly, others as doubles; strings
+// by the root collation of ICU 72 (UCA 15), tertiary strength, nothing ignorable
+// shifted, normalization off, which is what CouchDB asks ICU for; arrays item by item and objects member by member,
 // name before value, a prefix first. Strings that ICU holds equal get equal
 // keys, so a key cannot be turned back into its value.
 //

@@ -2,8 +2,6 @@ package collate
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
 	"strconv"
 	"unsafe"
 
@@ -95,56 +93,6 @@ func appendObject(dst, value []byte) ([]byte, error) {
 		return err
 	})
 	return append(dst, kindEnd), err
-}
-
-func appendNumber(dst, value []byte) ([]byte, error) {
-	f, err := number(value)
-	if err != nil {
-		return dst, err
-	}
-	if f == 0 {
-		f = 0 // -0 equals 0
-	}
-	bits := math.Float64bits(f)
-	if bits>>63 == 1 {
-		bits = ^bits
-	} else {
-		bits |= 1 << 63
-	}
-	return binary.BigEndian.AppendUint64(dst, bits), nil
-}
-
-// exactDigits is how many digits an integer may have to be certainly a double.
-const exactDigits = 15
-
-// number returns the value of a JSON number; beyond the doubles it is infinity.
-func number(value []byte) (float64, error) {
-	end := len(value)
-	for end > 0 && value[end-1] <= ' ' {
-		end--
-	}
-	value = value[:end]
-	i, negative := 0, false
-	if end > 0 && value[0] == '-' {
-		i, negative = 1, true
-	}
-	if n := end - i; n > 0 && n <= exactDigits {
-		var v int64
-		for ; i < end && value[i]-'0' <= 9; i++ {
-			v = v*10 + int64(value[i]-'0')
-		}
-		if i == end {
-			if negative {
-				v = -v
-			}
-			return float64(v), nil
-		}
-	}
-	f, err := strconv.ParseFloat(string(value), 64)
-	if math.IsInf(f, 0) {
-		return f, nil
-	}
-	return f, err
 }
 
 // MaxKey is greater than every key: an upper bound that is never reached.

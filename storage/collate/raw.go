@@ -95,7 +95,7 @@ func behind(key []byte, i int) int {
 			depth++
 			i++
 		case kindNumber, rawNumber:
-			i += 9
+			i = behindNumber(key, i+1)
 		case kindString, rawString:
 			i = behindString(key, i)
 		default:

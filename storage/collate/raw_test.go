@@ -66,7 +66,7 @@ func value(depth int) *rapid.Generator[string] {
 		case 0:
 			return rapid.SampledFrom([]string{"null", "true", "false"}).Draw(t, "atom")
 		case 1:
-			return strconv.Itoa(rapid.IntRange(-3, 300).Draw(t, "number"))
+			return rapid.OneOf(rapid.Map(rapid.IntRange(-3, 300), strconv.Itoa), numberText()).Draw(t, "number")
 		case 2, 3:
 			return rapid.SampledFrom([]string{`""`, `"a"`, `"B"`, `"\u0000"`, `"\u0000\u00ff"`, `"ÿ"`, `"\u0001"`, `"é"`}).Draw(t, "string")
 		case 4:

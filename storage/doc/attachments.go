@@ -37,46 +37,14 @@ func (e *Envelope) takeAttachments(value []byte) error {
 		return errSpecial("_attachments")
 	}
 	e.Atts, e.HasAtts = nil, true
-	var names map[string]struct{} // of e.Atts, once there are many
 	return EachMember(value, func(name string, v []byte) error {
 		a := AttachmentSpec{Name: name, ContentType: DefaultContentType, Length: -1, EncodedLength: -1}
 		if err := a.read(v); err != nil {
 			return err
 		}
-		if names == nil && len(e.Atts) >= fewAttachments {
-			names = make(map[string]struct{}, 2*fewAttachments)
-			for i := range e.Atts {
-				names[e.Atts[i].Name] = struct{}{}
-			}
-		}
-		if e.hasAttachment(name, names) {
-			return fault.New(fault.BadRequest, "Duplicate attachments")
-		}
-		if names != nil {
-			names[name] = struct{}{}
-		}
 		e.Atts = append(e.Atts, a)
 		return nil
 	})
-}
-
-// fewAttachments is how many are looked through one by one: a document has few
-// as a rule, but a client may send a hundred thousand.
-const fewAttachments = 16
-
-// hasAttachment reports whether e has an attachment of that name. names, when
-// there are any, are those of all of them.
-func (e *Envelope) hasAttachment(name string, names map[string]struct{}) bool {
-	if names != nil {
-		_, ok := names[name]
-		return ok
-	}
-	for i := range e.Atts {
-		if e.Atts[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // ValidateAttachmentName refuses names that start with an underscore and names

@@ -137,11 +137,9 @@ func (b *bulkParser) documents() bool {
 	}
 	for first := b.pos; ; {
 		if b.space() == '{' {
-			b.drop = false
-			if !b.holds(documentRoom) || !b.document() {
+			if !b.next() {
 				return false
 			}
-			b.drop = true
 			if b.bulk.Docs == nil {
 				b.bulk.Docs = make([]Envelope, 0, min((len(b.src)-first)/(b.pos-first)+1, mostDocsAhead))
 			}
@@ -163,4 +161,27 @@ func (b *bulkParser) documents() bool {
 			return true
 		}
 	}
+}
+
+// next reads one document of the array.
+func (b *bulkParser) next() bool {
+	from, refusal := b.pos, b.refusal
+	b.drop, b.names.on, b.names.twice = false, true, false
+	if !b.holds(documentRoom) || !b.document() {
+		return false
+	}
+	b.drop, b.names.on = true, false
+	if !b.names.twice {
+		return true
+	}
+	text := b.src[from:b.pos]
+	if !b.holds(2 * len(text)) {
+		return false
+	}
+	var err error
+	b.env, err = parseEnvelope(lastMembers(text), false)
+	if b.refusal = refusal; refusal == nil {
+		b.refusal = err
+	}
+	return true
 }

@@ -245,7 +245,7 @@ const (
 // document takes the document whose text was read. Once one was refused, the
 // others are only checked.
 func (b *bulkReader) document() error {
-	p := envelopeParser{scanner: scanner{src: b.text, signs: true, depth: 2}}
+	p := envelopeParser{scanner: scanner{src: b.text, signs: true, depth: 2, names: nameCheck{on: true}}}
 	if p.space() != '{' {
 		p.drop = true
 		if !p.value() || !p.atEnd() {
@@ -263,6 +263,12 @@ func (b *bulkReader) document() error {
 	p.dst = make([]byte, 0, room)
 	if !p.document() || !p.atEnd() {
 		return p.err()
+	}
+	if p.names.twice {
+		if err := b.limits.Room(len(b.text)); err != nil {
+			return err
+		}
+		p.env, p.refusal = parseEnvelope(lastMembers(b.text), false)
 	}
 	if b.refusal == nil {
 		b.refusal = p.refusal

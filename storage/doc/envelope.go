@@ -48,19 +48,24 @@ func (e *Envelope) Path() Path {
 
 // ParseEnvelope reads a client's document in one pass. The errors have the
 // kinds and texts of CouchDB (api.md 9.6, golden docs/09): malformed JSON
-// first, otherwise the first refused underscore member. Of an underscore
-// member that occurs twice the last one counts; other members that occur twice
-// all stay in the body, where readers take the last one.
+// first, otherwise the first refused underscore member. Of members that occur
+// twice in an object only the last one is read.
 //
 // The result does not alias text, except for AttachmentSpec.Data.
-func ParseEnvelope(text []byte) (Envelope, error) {
-	p := envelopeParser{scanner: scanner{src: text, signs: true}}
+func ParseEnvelope(text []byte) (Envelope, error) { return parseEnvelope(text, true) }
+
+// parseEnvelope is ParseEnvelope; check says that there may be members that occur twice.
+func parseEnvelope(text []byte, check bool) (Envelope, error) {
+	p := envelopeParser{scanner: scanner{src: text, signs: true, names: nameCheck{on: check}}}
 	if p.space() != '{' {
 		return Envelope{}, p.wrongType(notObject)
 	}
 	p.dst = make([]byte, 0, bodyRoom(text[p.pos:]))
 	if !p.document() || !p.atEnd() {
 		return Envelope{}, p.err()
+	}
+	if p.names.twice {
+		return parseEnvelope(lastMembers(text), false)
 	}
 	if p.refusal != nil {
 		return Envelope{}, p.refusal
@@ -98,11 +103,13 @@ func (p *envelopeParser) document() bool {
 	start := len(p.dst)
 	p.depth++
 	p.pos++
+	p.names.open()
 	if p.space() == '}' {
 		p.pos++
 	} else if !p.members() {
 		return false
 	}
+	p.names.close()
 	p.flushTo(p.pos)
 	p.depth--
 	p.env.Body = p.dst[start:len(p.dst):len(p.dst)]
@@ -153,7 +160,9 @@ func (p *envelopeParser) member() bool {
 		if name, next, ok := underscoreName(p.src, from); !ok {
 			return false
 		} else if name != nil {
-			p.pos = next
+			if p.pos = next; p.names.on {
+				p.names.add(p.src[from:next])
+			}
 			return p.special(name)
 		}
 	}
@@ -162,7 +171,7 @@ func (p *envelopeParser) member() bool {
 		p.dst = append(p.dst, ',')
 	}
 	p.kept = true
-	return p.str() && p.colon() && p.value()
+	return p.name() && p.colon() && p.value()
 }
 
 // underscoreName returns the name of the member at src[at] when it is an

@@ -37,7 +37,7 @@ func TestEnvelopeBody(t *testing.T) {
 		{in: `{"_deleted":true,"a":1}`, body: `{"a":1}`, deleted: true},
 		{in: `{"_deleted": false, "v": 1}`, body: `{"v":1}`},
 		{in: `{"_deleted":true,"_deleted":false}`, body: `{}`},
-		{in: `{"_id":"x","_id":"y","a":1,"a":2}`, body: `{"a":1,"a":2}`, id: "y"},
+		{in: `{"_id":"x","_id":"y","a":1,"a":2}`, body: `{"a":2}`, id: "y"},
 		{in: `{"_revs_info": [{"rev": "x"}], "_local_seq": 5, "_conflicts": ["nonsense"], "_deleted_conflicts": 7, "v": 2}`, body: `{"v":2}`},
 		{in: replication, body: replication},
 		{in: `{"a": {"_foo": 1, "_id": 5}}`, body: `{"a":{"_foo":1,"_id":5}}`},
@@ -138,7 +138,6 @@ func TestEnvelopeRefusals(t *testing.T) {
 		{`{"_attachments": {"a.bin": {"data": 5}}}`, fault.BadRequest, "Invalid attachment data for a.bin"},
 		{`{"_attachments": {"a.bin": {"data": null}}}`, fault.BadRequest, "Invalid attachment data for a.bin"},
 		{`{"_attachments": {"_a.txt": {"data": ""}}}`, fault.BadRequest, "Attachment name '_a.txt' starts with prohibited character '_'"},
-		{`{"_attachments": {"a": {"stub":true}, "a": {"data": ""}}}`, fault.BadRequest, "Duplicate attachments"},
 		{`{"_attachments": {"a": {"stub":true, "revpos": "1"}}}`, fault.DocValidation, special + "_attachments"},
 		{`{"_attachments": {"a": {"data":"", "content_type": 1}}}`, fault.DocValidation, special + "_attachments"},
 	} {
@@ -250,17 +249,10 @@ func TestManyAttachments(t *testing.T) {
 	if err != nil || len(env.Atts) != 100_000 || env.Atts[99_999].Name != "a99999" {
 		t.Fatalf("%d attachments, %v", len(env.Atts), err)
 	}
-	for _, n := range []int{1, fewAttachments - 1, fewAttachments, fewAttachments + 1, 100} {
-		if env, err := ParseEnvelope(names(n, "b")); err != nil || len(env.Atts) != n+1 {
-			t.Errorf("%d and another: %d, %v", n, len(env.Atts), err)
-		}
-		for _, again := range []string{"a0", fmt.Sprintf("a%d", n-1)} {
-			if _, err := ParseEnvelope(names(n, again)); fault.Reason(err) != "Duplicate attachments" {
-				t.Errorf("%d and %s again: %v", n, again, err)
-			}
-		}
-		if _, err := ParseEnvelope(names(n, "b", "c", "b")); fault.Reason(err) != "Duplicate attachments" {
-			t.Errorf("%d and b twice: %v", n, err)
+	for _, again := range []string{"a0", "a99"} {
+		env, err := ParseEnvelope(names(100, "b", again))
+		if err != nil || len(env.Atts) != 101 || env.Atts[100].Name != again {
+			t.Errorf("%s again: %d, %v", again, len(env.Atts), err)
 		}
 	}
 }

@@ -10,21 +10,31 @@ const notRequestObject = "Request body must be a JSON object"
 
 // Canonical appends the canonical form of text, one JSON value with optional
 // white space around it, to dst: what CouchDB would print for it (see the
-// package's scanner; golden docs/08). Members of an object keep their order,
-// and members of the same name all stay. It fails with fault.BadRequest
+// package's scanner; golden docs/08). Members of an object keep their order; of
+// several with one name the last stays, at its place. It fails with fault.BadRequest
 // "invalid UTF-8 JSON" for anything that is no JSON text, for a float that
 // does not fit, and for nesting beyond MaxDepth; what was appended until then
 // is not part of the result.
 func Canonical(dst, text []byte) ([]byte, error) {
-	s := scanner{src: text, dst: dst}
-	if !s.value() {
-		return dst, s.err()
+	s := scanner{src: text, dst: dst, names: nameCheck{on: true}}
+	err := s.whole()
+	if err == nil && s.names.twice {
+		s = scanner{src: lastMembers(text), dst: dst}
+		err = s.whole()
 	}
-	s.flushTo(s.pos)
-	if !s.atEnd() {
-		return dst, s.err()
+	if err != nil {
+		return dst, err
 	}
 	return s.dst, nil
+}
+
+// whole reads one value, which is all of the text.
+func (s *scanner) whole() error {
+	if !s.value() {
+		return s.err()
+	}
+	s.flushTo(s.pos)
+	return s.end()
 }
 
 // EachMember calls fn for each member of the JSON object obj, in order, with

@@ -31,6 +31,7 @@ type scanner struct {
 	drop  bool // write nothing, only check
 	signs bool // keep the sign of -0.0, which CouchDB's revision ids see
 	deep  bool // failed because of MaxDepth
+	names nameCheck
 }
 
 // err is the refusal after a failed scan.
@@ -145,6 +146,9 @@ func (s *scanner) open(levels *nesting, object bool) bool {
 		return false
 	}
 	levels.set(s.depth, object)
+	if object {
+		s.names.open()
+	}
 	s.depth++
 	s.pos++
 	return true
@@ -165,7 +169,10 @@ func (s *scanner) close(levels *nesting, base int) (more, ok bool) {
 				return true, s.key()
 			}
 			return true, true
-		case c == '}' && object, c == ']' && !object:
+		case c == '}' && object:
+			s.names.close()
+			s.depth--
+		case c == ']' && !object:
 			s.depth--
 		default:
 			return false, false
@@ -177,10 +184,19 @@ func (s *scanner) close(levels *nesting, base int) (more, ok bool) {
 // key reads the name of a member and the colon after it. The caller has
 // skipped the white space before.
 func (s *scanner) key() bool {
-	if s.pos >= len(s.src) || s.src[s.pos] != '"' || !s.str() {
+	return s.pos < len(s.src) && s.src[s.pos] == '"' && s.name() && s.colon()
+}
+
+// name reads the name of a member; src[pos] is its opening quote.
+func (s *scanner) name() bool {
+	from := s.pos
+	if !s.str() {
 		return false
 	}
-	return s.colon()
+	if s.names.on {
+		s.names.add(s.src[from:s.pos])
+	}
+	return true
 }
 
 func (s *scanner) colon() bool {

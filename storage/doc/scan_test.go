@@ -69,7 +69,7 @@ func TestCanonical(t *testing.T) {
 		{`"\uffff\ufffe"`, "\"\uffff\ufffe\""},
 		{"\t[ [ ] , { } ,\r\n[ [ [ ] ] ] , null ] ", `[[],{},[[[]]],null]`},
 		{`{ "z" : 1 , "a" : 2 ,	"m" : { "y" : 1 , "b" : 2 } , "" : "empty name" }`, `{"z":1,"a":2,"m":{"y":1,"b":2},"":"empty name"}`},
-		{`{"a":true,"b":false,"c":null,"\u0061":[1.50,"\/"]}`, `{"a":true,"b":false,"c":null,"a":[1.5,"/"]}`},
+		{`{"a":true,"b":false,"c":null,"\u0061":[1.50,"\/"]}`, `{"b":false,"c":null,"a":[1.5,"/"]}`},
 		{`[1,1.0e0,"x",-0.0,[{"a":-0}]]`, `[1,1.0,"x",0.0,[{"a":0}]]`},
 	} {
 		got, err := Canonical([]byte("before"), []byte(c.in))

@@ -1,8 +1,6 @@
 package doc
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"math"
 	"math/big"
@@ -28,30 +26,14 @@ const (
 	termLargeBig    = 'o'
 	listHeader      = 5         // bytes of termList and its count
 	longestTermText = 1<<16 - 1 // elements of a termString
-	manyNames       = 128       // members of an object from which on duplicates are found by sorting
-	nameBits        = 256       // of the filter for names
-	wordBits        = 64        // of one word of that filter
-	sumPrime        = 0x9e3779b97f4a7c15
-	shortInteger    = 18 // digits that fit an int64 in any case
+	shortInteger    = 18        // digits that fit an int64 in any case
 )
 
 // termLevel is an open object or array.
 type termLevel struct {
 	start  int // of its list in dst
 	count  int // elements begun
-	names  int // the first of its names
 	object bool
-	twice  bool                        // two members have the same name
-	seen   [nameBits / wordBits]uint64 // a filter of the sums of names
-}
-
-// termName is the name of a member: src[from:to], escapes and all. Its place in
-// the object is where its tuple began; the tuple that counts is dst[at:end].
-type termName struct {
-	from, to int
-	place    int
-	at, end  int
-	sum      uint32
 }
 
 // appendTerm appends a document's canonical JSON text as CouchDB holds it, in
@@ -59,13 +41,10 @@ type termName struct {
 // is filled in when the list ends. What it works with stays on the stack unless
 // the document is large.
 //
-// Text that is not canonical gives some term or other; nothing panics.
+// No object has two members of one name. Text that is not canonical gives some term or other; nothing panics.
 func appendTerm(dst, src []byte) []byte {
-	var (
-		levelRoom [8]termLevel
-		nameRoom  [32]termName
-	)
-	levels, names := levelRoom[:0], nameRoom[:0]
+	var room [8]termLevel
+	levels := room[:0]
 	for pos := 0; pos < len(src); {
 		begins := false // an element of the innermost object or array
 		switch c := src[pos]; c {
@@ -73,16 +52,15 @@ func appendTerm(dst, src []byte) []byte {
 			if c == '{' {
 				dst = append(dst, termSmallTuple, 1)
 			}
-			levels = append(levels, termLevel{start: len(dst), names: len(names), object: c == '{'})
+			levels = append(levels, termLevel{start: len(dst), object: c == '{'})
 			dst = append(dst, termList, 0, 0, 0, 0)
 			pos++
 			begins = pos < len(src) && src[pos] != '}' && src[pos] != ']'
 		case '}', ']':
 			pos++
 			if last := len(levels) - 1; last >= 0 {
-				l := &levels[last]
-				dst = l.end(dst, src, names[l.names:])
-				levels, names = levels[:last], names[:l.names]
+				dst = endList(dst, levels[last].start, levels[last].count)
+				levels = levels[:last]
 			}
 		case ',':
 			pos++
@@ -96,57 +74,12 @@ func appendTerm(dst, src []byte) []byte {
 		l := &levels[len(levels)-1]
 		l.count++
 		if l.object && pos < len(src) && src[pos] == '"' {
-			n := termName{from: pos + 1, place: len(dst), at: len(dst)}
 			dst = append(dst, termSmallTuple, 2)
 			dst, pos = appendTermText(dst, src, pos)
-			n.to = max(pos-1, n.from)
-			l.begin(src, names[l.names:], &n)
-			names = append(names, n)
 			pos++ // the colon
 		}
 	}
 	return dst
-}
-
-// begin takes note of the name n; names are those before it.
-func (l *termLevel) begin(src []byte, names []termName, n *termName) {
-	if len(names) > 0 {
-		names[len(names)-1].end = n.at
-	}
-	n.sum = nameSum(src[n.from:n.to])
-	word, bit := n.sum/wordBits%uint32(len(l.seen)), uint64(1)<<(n.sum%wordBits)
-	if l.seen[word]&bit != 0 && l.count <= manyNames && !l.twice {
-		l.twice = slices.ContainsFunc(names, func(o termName) bool { return o.same(n, src) })
-	}
-	l.seen[word] |= bit
-}
-
-func (n *termName) same(o *termName, src []byte) bool {
-	return n.sum == o.sum && bytes.Equal(src[n.from:n.to], src[o.from:o.to])
-}
-
-// end ends the object or array, whose names these are.
-func (l *termLevel) end(dst, src []byte, names []termName) []byte {
-	if len(names) > 0 {
-		names[len(names)-1].end = len(dst)
-	}
-	if l.twice || len(names) > manyNames {
-		dst = l.unite(dst, src, names)
-	}
-	return endList(dst, l.start, l.count)
-}
-
-// nameSum mixes the length and at most sixteen bytes of a name.
-func nameSum(name []byte) uint32 {
-	var x uint64
-	if n := len(name); n >= 8 {
-		x = binary.LittleEndian.Uint64(name) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(name[n-8:]), 29)
-	} else {
-		for _, c := range name {
-			x = x<<8 | uint64(c)
-		}
-	}
-	return uint32((x ^ uint64(len(name))) * sumPrime >> 32)
 }
 
 // endList ends a list whose header is dst[start:] and fills in its count. A
@@ -177,35 +110,6 @@ func allBytes(terms []byte) bool {
 		}
 	}
 	return true
-}
-
-// unite leaves one member of those of the same name: the value of the last, at
-// the place of the first.
-func (l *termLevel) unite(dst, src []byte, names []termName) []byte {
-	slices.SortFunc(names, func(a, b termName) int {
-		if a.sum != b.sum {
-			return cmp.Compare(a.sum, b.sum)
-		}
-		return cmp.Or(bytes.Compare(src[a.from:a.to], src[b.from:b.to]), cmp.Compare(a.at, b.at))
-	})
-	kept := names[:1]
-	for _, n := range names[1:] {
-		if last := &kept[len(kept)-1]; last.same(&n, src) {
-			last.at, last.end = n.at, n.end
-		} else {
-			kept = append(kept, n)
-		}
-	}
-	if len(kept) == len(names) {
-		return dst
-	}
-	slices.SortFunc(kept, func(a, b termName) int { return cmp.Compare(a.place, b.place) })
-	list := make([]byte, 0, len(dst)-l.start)
-	for _, n := range kept {
-		list = append(list, dst[n.at:n.end]...)
-	}
-	l.count = len(kept)
-	return append(dst[:l.start+listHeader], list...)
 }
 
 // appendTermScalar appends what is no object and no array at src[pos] and

@@ -58,6 +58,7 @@ const (
 	BadFunction         Kind = 40 // a function of a design document failed, or got what it does not take; Code holds CouchDB's error name
 	Busy                Kind = 41 // too many wait for the same: nothing was done, and the same may work in a moment
 	StaleMap            Kind = 42 // the copy knows a newer map of its database: nothing was done; between nodes only, Code is the generation of that map
+	Misconfigured       Kind = 43 // a setting makes no sense: an administrator has to mend it
 )
 
 // Error is a refusal with a text for the client.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
@@ -66,8 +67,12 @@ func (i *Instance) events() *pebble.EventListener {
 			if i.Err() != nil {
 				return // what a failed store reads says nothing
 			}
-			if i.lenient {
-				i.log.Error("damaged file", zap.String("path", info.Path), zap.Error(info.Details))
+			first := !i.kind.Derived && i.shared.Mending.met(i.shared.FS, info.Path)
+			if i.kind.Shared {
+				if first {
+					i.log.Error("damaged file", zap.String("path", info.Path), zap.Error(info.Details))
+				}
+				i.stall.unreadable.Store(maxUnread)
 				return
 			}
 			i.damaged.Store(true)
@@ -79,9 +84,28 @@ func (i *Instance) events() *pebble.EventListener {
 			if f := i.flushErr.Load(); f != nil && errors.Is(err, f.err) {
 				_ = i.Fail(fmt.Errorf("flush: %w", err)) // kept for every later call
 			}
-			if i.Err() == nil && !errors.Is(err, errClosing) && !errors.Is(err, syscall.ENOSPC) { // said elsewhere
+			damaged := pebble.IsCorruptionError(err)
+			if i.Err() == nil && !damaged && !errors.Is(err, errClosing) && !errors.Is(err, syscall.ENOSPC) { // said elsewhere
 				i.log.Error("background work failed", zap.Error(err))
 			}
+			if damaged && !i.stall.isOf(err) && (i.flushErr.Load() == nil || !errors.Is(err, i.flushErr.Load().err)) {
+				i.statisticsFailed()
+			}
 		},
+	}
+}
+
+// statisticsPause is how long the reading of statistics of tables pauses when it met a damaged one.
+const statisticsPause = time.Minute
+
+// statisticsFailed holds up the reading of statistics of tables, which holds no lock of Pebble's: it would
+// try again at once, and for ever.
+func (i *Instance) statisticsFailed() {
+	limit := time.NewTimer(statisticsPause)
+	defer limit.Stop()
+	select {
+	case <-i.closing:
+	case <-i.quit:
+	case <-limit.C:
 	}
 }

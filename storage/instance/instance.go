@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type Shared struct {
 	// Pending, when set, is told how many bytes more, or fewer, instances have in memory
 	// that Committing has announced.
 	Pending func(bytes int64)
+	Mending Mending
 }
 
 // Kind is what distinguishes the instances of one kind of store from others.
@@ -67,11 +69,11 @@ type Instance struct {
 	memtables   memtables
 	unwritten   unwritten
 	closing     chan struct{}
+	quit        chan struct{} // closed when opening has failed
 	failed      failureCell
 	flushErr    atomic.Pointer[failure] // of the last flush that reported one
 	damaged     atomic.Bool
-	derived     bool
-	lenient     bool // Kind.Shared
+	kind        Kind // once it is opened
 	readOnly    bool
 	unsynced    atomic.Bool // a log could not be synced
 	givenUp     atomic.Pointer[GivenUp]
@@ -86,7 +88,7 @@ func (sh *Shared) New(dir string, log *zap.Logger, readOnly bool) *Instance {
 	return &Instance{
 		readOnly: readOnly,
 		Dir:      dir, shared: sh, log: log, compactions: sh.Scheduler.ForStore(),
-		closing: make(chan struct{}), failed: failureCell{set: make(chan struct{})},
+		closing: make(chan struct{}), quit: make(chan struct{}), failed: failureCell{set: make(chan struct{})},
 	}
 }
 
@@ -121,10 +123,22 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 			return DiskError("sync logs", err)
 		}
 	}
+	files, err := i.shared.FS.List(i.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return DiskError("list files of a shard", err)
+	}
+	if err := i.mend(k, files); err != nil {
+		return err
+	}
 	if err := i.checkManifest(); err != nil {
 		return err
 	}
-	i.derived, i.lenient = k.Derived, k.Shared
+	if k.Log {
+		if err := i.checkLog(files); err != nil {
+			return err
+		}
+	}
+	i.kind = k
 	i.compactions.SetDerived(k.Derived)
 	db, err := pebble.Open(i.Dir, i.options(k))
 	i.memtables.opened(i.shared.Memory)
@@ -142,12 +156,27 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 		}
 	}
 	if err != nil {
+		close(i.quit)
 		err = errors.Join(err, db.Close())
 		i.memtables.closed(i.shared.Memory)
 		return err
 	}
 	i.db.Store(db)
 	i.own.Store(true)
+	return nil
+}
+
+// mend sets right what bits of the files are other ones than their checksums say.
+func (i *Instance) mend(k Kind, files []string) error {
+	if i.readOnly || k.Derived {
+		return nil
+	}
+	if k.Log {
+		if err := i.mendLogs(files); err != nil {
+			return DiskError("look for flipped bits", err)
+		}
+	}
+	i.mendTables(k)
 	return nil
 }
 
@@ -270,6 +299,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		EventListener:               i.events(),
 		Merger:                      k.Merger,
 		DisableWAL:                  !k.Log,
+		DisableTableStats:           !i.Mended(), // Pebble would try to read those of damaged tables without a pause
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,

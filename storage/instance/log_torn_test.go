@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// appendRecord appends a record to a log, in chunks of the newest format.
+// appendRecord appends a record to a log that was durable until then, in chunks of the newest format.
 func appendRecord(log []byte, number uint32, content []byte) []byte {
+	synced := uint64(len(log))
 	for first := true; ; first = false {
 		if left := logBlock - len(log)%logBlock; left < syncHeader {
 			log = append(log, make([]byte, left)...)
@@ -28,7 +29,7 @@ func appendRecord(log []byte, number uint32, content []byte) []byte {
 			kind = lastKind
 		}
 		body := binary.LittleEndian.AppendUint32([]byte{kind}, number)
-		body = append(append(body, make([]byte, syncHeader-chunkHeader)...), part...)
+		body = append(binary.LittleEndian.AppendUint64(body, synced), part...)
 		sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		log = binary.LittleEndian.AppendUint32(log, (sum>>15|sum<<17)+0xa282ead8)
 		log = binary.LittleEndian.AppendUint16(log, uint16(n))

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // tables that it has not read of. But each record is synced before the next one is
 // written: where another one begins behind it, the record is damaged.
 
-// checkManifest returns fault.Corruption when a record of the manifest is damaged.
+// checkManifest sets a bit of the manifest right, and returns fault.Corruption when a record is damaged.
 // One that cannot be found or read is left to Pebble.
 func (i *Instance) checkManifest() error {
 	name, err := atomicfs.ReadMarker(i.shared.FS, i.Dir, "manifest")
@@ -30,6 +31,18 @@ func (i *Instance) checkManifest() error {
 		return nil // Pebble says it
 	case err != nil:
 		return DiskError("read manifest", err)
+	}
+	if !i.readOnly {
+		flips, err := mendChunks(bytes.NewReader(text), manifestChunks{})
+		if err == nil {
+			err = i.write(i.shared.FS.PathJoin(i.Dir, name), flips)
+		}
+		if err != nil {
+			return DiskError("write manifest", err)
+		}
+		for _, fl := range flips {
+			text[fl.at] ^= fl.mask
+		}
 	}
 	if at, damaged := damagedRecord(text); damaged {
 		return fault.Wrap(fault.Corruption, "The shard's files are damaged.", fmt.Errorf("the record at offset %d of %s cannot be read", at, name))
@@ -84,14 +97,35 @@ func damagedRecord(manifest []byte) (at int, damaged bool) {
 	return 0, false
 }
 
-// plainChunk returns the size of the sound chunk that begins at a place, 0 if none does.
-func plainChunk(text []byte, at int) int {
-	if at+plainHeader > len(text) {
+// manifestChunks is the chunks of a manifest.
+type manifestChunks struct{}
+
+func (manifestChunks) claimed(block []byte, at int) int {
+	if at+plainHeader > len(block) {
 		return 0
 	}
-	size, kind := plainHeader+int(binary.LittleEndian.Uint16(text[at+4:])), text[at+kindAt]
-	if kind < plainFull || kind > plainLast || size > logBlock-at%logBlock || at+size > len(text) || !sound(text[at:at+size]) {
+	size, kind := plainHeader+int(binary.LittleEndian.Uint16(block[at+4:])), block[at+kindAt]
+	if kind < plainFull || kind > plainLast || at+size > len(block) {
 		return 0
 	}
 	return size
+}
+
+// synced is right as a record is written when those before it are durable.
+func (manifestChunks) synced(chunk []byte, offset int64) int64 {
+	if chunk[kindAt] <= plainFirst {
+		return offset
+	}
+	return 0
+}
+
+// ended is right as a part of the file that was not written is zeros: a manifest is a file of its own.
+func (manifestChunks) ended([]byte, int) bool { return true }
+
+func (manifestChunks) torn(block []byte, at, end int) bool { return zeroSector(block, at, end) }
+
+// plainChunk returns the size of the sound chunk that begins at a place of a manifest, 0 if none does.
+func plainChunk(text []byte, at int) int {
+	begin := at / logBlock * logBlock
+	return soundChunk(manifestChunks{}, text[begin:min(begin+logBlock, len(text))], at-begin)
 }

@@ -27,6 +27,7 @@ type stall struct {
 	flushes, admitted atomic.Int64            // flushes that have ended; as of the last Admit
 	failed            atomic.Pointer[failure] // the last compaction; nil: it succeeded
 	wait              atomic.Int64            // nanoseconds after it
+	righted           atomic.Bool             // what was damaged, before it was opened
 	unreadable        atomic.Int64            // compactions that failed at what they read; counts of maxUnread
 }
 
@@ -85,6 +86,12 @@ const (
 	retryFailed   = 5 * time.Second
 	retryFailedTo = 5 * time.Minute
 )
+
+// isOf reports whether an error is that of the last compaction, which has failed.
+func (s *stall) isOf(err error) bool {
+	f := s.failed.Load()
+	return f != nil && errors.Is(err, f.err)
+}
 
 // compactionEnded notes how a compaction has ended. That the disk is full is said
 // once, until one succeeds.

@@ -57,7 +57,7 @@ func (i *Instance) tableRoom(compaction bool) error {
 	if i.shared.TableRoom == nil || !i.Opened() {
 		return nil
 	}
-	return i.shared.TableRoom(i.derived, compaction)
+	return i.shared.TableRoom(i.kind.Derived, compaction)
 }
 
 // Sync implements vfs.File.

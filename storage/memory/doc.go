@@ -1,7 +1,7 @@
 // Package memory bounds what a node takes of its memory for what others send: the
-// bodies of requests, and what replications read from other servers.
+// bodies of requests, answers that wait for their clients, and what replications read from
+// other servers.
 //
-// A Budget is all of it. A Claim is what one taker has, such as a request. Shares
-// divide a part of a Budget among owners, such as the accounts of replications; a
-// Hold is what an owner has for one thing.
+// A Budget is all of it. Shares divide it among owners, which are accounts and addresses of
+// clients without one; a Hold is what an owner has for one thing, such as a request.
 package memory

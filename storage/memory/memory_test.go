@@ -14,33 +14,106 @@ import (
 func fixed(n int64) *Budget { return NewBudget(func() int64 { return n }) }
 
 // Large takers leave a part to small ones, and all of it is back when all have ended.
-func TestClaims(t *testing.T) {
-	b := fixed(8 << 20)
-	var large, second, little Claim
-	if ok, never := large.Take(b, 9<<20); ok || !never {
-		t.Errorf("more than there is: %v, never %v", ok, never)
+func TestLargeHolds(t *testing.T) {
+	b := fixed(10 << 20)
+	shares := ForRequests(b)
+	large, second, little := shares.Hold(Name{Account: "a"}), shares.Hold(Name{Account: "b"}), shares.Hold(Name{Account: "a"})
+	if ok, never := large.Try(7 << 20); ok || !never {
+		t.Errorf("more than there is for one: %v, never %v", ok, never)
 	}
-	if ok, _ := large.Take(b, 5<<20); !ok {
+	if ok, _ := large.Try(6 << 20); !ok {
 		t.Error("a large one gets nothing")
 	}
-	if ok, never := second.Take(b, 2<<20); ok || never {
+	if ok, never := second.Try(2 << 20); ok || never {
 		t.Errorf("the part of small ones is taken: %v, never %v", ok, never)
 	}
-	if ok, _ := little.Take(b, 1<<20); !ok {
-		t.Error("a small one gets nothing")
+	if ok, _ := little.Try(1 << 20); !ok {
+		t.Error("a small one of the same account gets nothing")
 	}
-	if b.Used() != 6<<20 {
-		t.Errorf("%d bytes are taken", b.Used())
+	if ok, _ := second.Try(9 << 17); !ok {
+		t.Error("a large one of another account gets nothing")
 	}
-	large.Release(b)
-	little.Release(b)
-	large.Release(b)
-	if b.Used() != 0 || b.Reclaimable() != 0 { // 5 MB are none that the collector has to be told of
+	if want := int64(7<<20 + 9<<17); b.Used() != want {
+		t.Errorf("%d bytes are taken, want %d", b.Used(), want)
+	}
+	large.Release()
+	little.Release()
+	second.Release()
+	large.Release()
+	if b.Used() != 0 || b.Reclaimable() != 0 { // 6 MB are none that the collector has to be told of
 		t.Errorf("%d bytes are left", b.Used())
 	}
-	if ok, _ := large.Take(fixed(100<<20), 10<<20); !ok {
+	if large = ForRequests(fixed(100 << 20)).Hold(Name{}); large.Held() != 0 {
+		t.Errorf("%d bytes of nothing", large.Held())
+	}
+	if ok, _ := large.Try(10 << 20); !ok {
 		t.Error("nothing of a new budget")
 	}
+}
+
+// Requests are fair: whatever the holds of some accounts, with small and large ones, grown in
+// whatever steps, one more account has its part of what is left, and a lone one most of it all.
+// What is counted adds up.
+func TestRequestsAreFair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 100 << 20
+		b := fixed(limit)
+		shares := ForRequests(b)
+		var holds []*Hold
+		total := func(over int64) (sum int64) {
+			for _, h := range holds {
+				if h.held > over {
+					sum += h.held
+				}
+			}
+			return sum
+		}
+		hostile := 1 + rapid.IntRange(0, 1).Draw(t, "accounts")
+		t.Repeat(map[string]func(*rapid.T){
+			"new": func(t *rapid.T) {
+				h := shares.Hold(Name{Account: strconv.Itoa(rapid.IntRange(1, hostile).Draw(t, "account"))})
+				holds = append(holds, &h)
+			},
+			"grow": func(t *rapid.T) {
+				if len(holds) > 0 {
+					h := holds[rapid.IntRange(0, len(holds)-1).Draw(t, "hold")]
+					for n := int64(rapid.IntRange(1, 30<<20).Draw(t, "size")); n > 0; n /= 2 {
+						if ok, _ := h.Try(n); ok {
+							break
+						}
+					}
+				}
+			},
+			"shrink": func(t *rapid.T) {
+				if len(holds) > 0 {
+					h := holds[rapid.IntRange(0, len(holds)-1).Draw(t, "hold")]
+					h.Shrink(int64(rapid.IntRange(0, int(h.held)).Draw(t, "size")))
+				}
+			},
+			"": func(t *rapid.T) {
+				if n, large := total(0), total(small); n != b.Used() || n != shares.mu.used || large != b.mu.large {
+					t.Fatalf("%d bytes are held, %d counted; %d by large ones, %d counted", n, b.Used(), large, b.mu.large)
+				}
+				part := int64(limit) * 60 / 100
+				for range hostile {
+					part = part / 5
+				}
+				innocent := shares.Hold(Name{Address: "1"}) // the account of that name is another owner
+				if ok, _ := innocent.Try(part); !ok {
+					t.Fatalf("an account gets no %d bytes while others hold %d", part, total(0))
+				}
+				innocent.Release()
+			},
+		})
+		for _, h := range holds {
+			h.Release()
+		}
+		if alone := shares.Hold(Name{Account: "1"}); b.Used() != 0 || b.mu.large != 0 || len(shares.mu.owners) != 0 {
+			t.Fatalf("%d bytes are left", b.Used())
+		} else if ok, _ := alone.Try(limit / 100 * 60); !ok {
+			t.Fatal("a lone account does not get most of it")
+		}
+	})
 }
 
 // Shares are never more than half of a budget, an owner has no more than what is left to
@@ -49,7 +122,7 @@ func TestClaims(t *testing.T) {
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit, owners = 200_000, 4
-		s := NewShares(fixed(limit))
+		s := ForReplications(fixed(limit))
 		held := map[string]int64{}
 		var holds []*Hold
 		t.Repeat(map[string]func(*rapid.T){
@@ -58,7 +131,7 @@ func TestShares(t *testing.T) {
 				h := s.Owner(name).Hold()
 				size := int64(rapid.IntRange(1, 60_000).Draw(t, "size"))
 				used := s.budget.Used()
-				ok, never := s.take(name, 0, size)
+				ok, never := s.take(Name{Account: name}, 0, size)
 				if never != (2*size > limit/2) {
 					t.Fatalf("never %v for %d bytes", never, size)
 				}
@@ -74,7 +147,7 @@ func TestShares(t *testing.T) {
 			"give": func(t *rapid.T) {
 				if len(holds) > 0 {
 					i := rapid.IntRange(0, len(holds)-1).Draw(t, "hold")
-					held[holds[i].owner.name] -= holds[i].held
+					held[holds[i].owner.Account] -= holds[i].held
 					holds[i].Release()
 					holds = append(holds[:i], holds[i+1:]...)
 				}
@@ -90,10 +163,10 @@ func TestShares(t *testing.T) {
 				const piece = limit / 2 >> owners // each that came before may have taken half of what was left
 				for n := 1; n <= owners; n++ {
 					if name := strconv.Itoa(n); held[name] == 0 {
-						if ok, _ := s.take(name, 0, piece); !ok {
+						if ok, _ := s.take(Name{Account: name}, 0, piece); !ok {
 							t.Fatalf("owner %s gets nothing while %d bytes are held", name, sum)
 						}
-						s.give(name, piece)
+						s.give(Name{Account: name}, piece, piece)
 					}
 				}
 			},
@@ -110,7 +183,7 @@ func TestShares(t *testing.T) {
 // Who finds no memory waits for it, for some time.
 func TestHoldWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewShares(fixed(100_000))
+		s := ForReplications(fixed(100_000))
 		first, second := s.Owner("a").Hold(), s.Owner("a").Hold()
 		if err := errors.Join(first.Take(t.Context(), 12_000), first.Take(t.Context(), 12_000)); err != nil {
 			t.Fatal(err)

@@ -48,6 +48,12 @@ func (d *Dirs) Ensure(dir string) error {
 	return nil
 }
 
+// Make is Ensure for a directory that may have been moved away.
+func (d *Dirs) Make(dir string) error {
+	d.forget(dir)
+	return d.Ensure(dir)
+}
+
 // ensureParent makes parent durable, then the entry in it.
 func (d *Dirs) ensureParent(parent string) error {
 	if err := d.Ensure(parent); err != nil {

@@ -72,3 +72,11 @@ func (d *Damage) Mended(wait time.Duration) {
 	d.met.Store(false)
 	d.unread, d.after = 0, time.Now().Add(wait)
 }
+
+// Righted says that what was damaged is whole again, without a rewrite.
+func (d *Damage) Righted() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.met.Store(false)
+	d.unread = 0
+}

@@ -79,6 +79,18 @@ func Remove(r pebble.Reader, b *pebble.Batch, store [16]byte) error {
 	return err
 }
 
+// Has reports whether a store is here, as far as its first key tells.
+func Has(r pebble.Reader, store [16]byte) (bool, error) {
+	_, closer, err := r.Get(keyOf(store, 0))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, readError(err)
+	}
+	return true, closer.Close()
+}
+
 // Size returns how many bytes there are of a store, and whether it is here.
 func Size(r pebble.Reader, store [16]byte) (size int64, there bool, err error) {
 	err = each(r, store, func(key []byte, _ uint64, batch []byte) error {

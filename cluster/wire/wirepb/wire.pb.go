@@ -4824,6 +4824,8 @@ type ViewInfo struct {
 	Updating      bool                   `protobuf:"varint,8,opt,name=updating,proto3" json:"updating,omitempty"`
 	Compacting    bool                   `protobuf:"varint,9,opt,name=compacting,proto3" json:"compacting,omitempty"`
 	Collation     string                 `protobuf:"bytes,10,opt,name=collation,proto3" json:"collation,omitempty"`
+	LeftOut       uint64                 `protobuf:"varint,11,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	Left          []*LeftOut             `protobuf:"bytes,12,rep,name=left,proto3" json:"left,omitempty"` // the first of them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4928,6 +4930,73 @@ func (x *ViewInfo) GetCollation() string {
 	return ""
 }
 
+func (x *ViewInfo) GetLeftOut() uint64 {
+	if x != nil {
+		return x.LeftOut
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetLeft() []*LeftOut {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+// LeftOut is a document that an index holds nothing of.
+type LeftOut struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeftOut) Reset() {
+	*x = LeftOut{}
+	mi := &file_wire_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeftOut) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeftOut) ProtoMessage() {}
+
+func (x *LeftOut) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeftOut.ProtoReflect.Descriptor instead.
+func (*LeftOut) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *LeftOut) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LeftOut) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type ViewCleanup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -4939,7 +5008,7 @@ type ViewCleanup struct {
 
 func (x *ViewCleanup) Reset() {
 	*x = ViewCleanup{}
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5020,7 @@ func (x *ViewCleanup) String() string {
 func (*ViewCleanup) ProtoMessage() {}
 
 func (x *ViewCleanup) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5033,7 @@ func (x *ViewCleanup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewCleanup.ProtoReflect.Descriptor instead.
 func (*ViewCleanup) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ViewCleanup) GetCopy() string {
@@ -5004,7 +5073,7 @@ type SearchSort struct {
 
 func (x *SearchSort) Reset() {
 	*x = SearchSort{}
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5085,7 @@ func (x *SearchSort) String() string {
 func (*SearchSort) ProtoMessage() {}
 
 func (x *SearchSort) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5098,7 @@ func (x *SearchSort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchSort.ProtoReflect.Descriptor instead.
 func (*SearchSort) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SearchSort) GetBy() uint32 {
@@ -5093,7 +5162,7 @@ type SearchValue struct {
 
 func (x *SearchValue) Reset() {
 	*x = SearchValue{}
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5174,7 @@ func (x *SearchValue) String() string {
 func (*SearchValue) ProtoMessage() {}
 
 func (x *SearchValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5187,7 @@ func (x *SearchValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchValue.ProtoReflect.Descriptor instead.
 func (*SearchValue) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SearchValue) GetNumber() float64 {
@@ -5159,7 +5228,7 @@ type SearchPosition struct {
 
 func (x *SearchPosition) Reset() {
 	*x = SearchPosition{}
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5171,7 +5240,7 @@ func (x *SearchPosition) String() string {
 func (*SearchPosition) ProtoMessage() {}
 
 func (x *SearchPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5184,7 +5253,7 @@ func (x *SearchPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPosition.ProtoReflect.Descriptor instead.
 func (*SearchPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SearchPosition) GetOrder() []*SearchValue {
@@ -5211,7 +5280,7 @@ type SearchDrilldown struct {
 
 func (x *SearchDrilldown) Reset() {
 	*x = SearchDrilldown{}
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5223,7 +5292,7 @@ func (x *SearchDrilldown) String() string {
 func (*SearchDrilldown) ProtoMessage() {}
 
 func (x *SearchDrilldown) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5236,7 +5305,7 @@ func (x *SearchDrilldown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchDrilldown.ProtoReflect.Descriptor instead.
 func (*SearchDrilldown) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SearchDrilldown) GetField() string {
@@ -5266,7 +5335,7 @@ type SearchNumberRange struct {
 
 func (x *SearchNumberRange) Reset() {
 	*x = SearchNumberRange{}
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5278,7 +5347,7 @@ func (x *SearchNumberRange) String() string {
 func (*SearchNumberRange) ProtoMessage() {}
 
 func (x *SearchNumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5291,7 +5360,7 @@ func (x *SearchNumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchNumberRange.ProtoReflect.Descriptor instead.
 func (*SearchNumberRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SearchNumberRange) GetLabel() string {
@@ -5339,7 +5408,7 @@ type SearchFieldRanges struct {
 
 func (x *SearchFieldRanges) Reset() {
 	*x = SearchFieldRanges{}
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5351,7 +5420,7 @@ func (x *SearchFieldRanges) String() string {
 func (*SearchFieldRanges) ProtoMessage() {}
 
 func (x *SearchFieldRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5364,7 +5433,7 @@ func (x *SearchFieldRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchFieldRanges.ProtoReflect.Descriptor instead.
 func (*SearchFieldRanges) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SearchFieldRanges) GetField() string {
@@ -5391,7 +5460,7 @@ type SearchGroupName struct {
 
 func (x *SearchGroupName) Reset() {
 	*x = SearchGroupName{}
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5403,7 +5472,7 @@ func (x *SearchGroupName) String() string {
 func (*SearchGroupName) ProtoMessage() {}
 
 func (x *SearchGroupName) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5416,7 +5485,7 @@ func (x *SearchGroupName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroupName.ProtoReflect.Descriptor instead.
 func (*SearchGroupName) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SearchGroupName) GetBy() string {
@@ -5446,7 +5515,7 @@ type SearchGroup struct {
 
 func (x *SearchGroup) Reset() {
 	*x = SearchGroup{}
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5458,7 +5527,7 @@ func (x *SearchGroup) String() string {
 func (*SearchGroup) ProtoMessage() {}
 
 func (x *SearchGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5471,7 +5540,7 @@ func (x *SearchGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroup.ProtoReflect.Descriptor instead.
 func (*SearchGroup) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SearchGroup) GetField() string {
@@ -5522,7 +5591,7 @@ type SearchHighlight struct {
 
 func (x *SearchHighlight) Reset() {
 	*x = SearchHighlight{}
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5534,7 +5603,7 @@ func (x *SearchHighlight) String() string {
 func (*SearchHighlight) ProtoMessage() {}
 
 func (x *SearchHighlight) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5547,7 +5616,7 @@ func (x *SearchHighlight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHighlight.ProtoReflect.Descriptor instead.
 func (*SearchHighlight) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SearchHighlight) GetFields() []string {
@@ -5612,7 +5681,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +5693,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +5706,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SearchRequest) GetCopy() string {
@@ -5783,7 +5852,7 @@ type SearchStored struct {
 
 func (x *SearchStored) Reset() {
 	*x = SearchStored{}
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5795,7 +5864,7 @@ func (x *SearchStored) String() string {
 func (*SearchStored) ProtoMessage() {}
 
 func (x *SearchStored) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5808,7 +5877,7 @@ func (x *SearchStored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchStored.ProtoReflect.Descriptor instead.
 func (*SearchStored) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SearchStored) GetName() string {
@@ -5835,7 +5904,7 @@ type SearchHighlighted struct {
 
 func (x *SearchHighlighted) Reset() {
 	*x = SearchHighlighted{}
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5847,7 +5916,7 @@ func (x *SearchHighlighted) String() string {
 func (*SearchHighlighted) ProtoMessage() {}
 
 func (x *SearchHighlighted) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5860,7 +5929,7 @@ func (x *SearchHighlighted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHighlighted.ProtoReflect.Descriptor instead.
 func (*SearchHighlighted) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *SearchHighlighted) GetField() string {
@@ -5889,7 +5958,7 @@ type SearchHit struct {
 
 func (x *SearchHit) Reset() {
 	*x = SearchHit{}
-	mi := &file_wire_proto_msgTypes[82]
+	mi := &file_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5901,7 +5970,7 @@ func (x *SearchHit) String() string {
 func (*SearchHit) ProtoMessage() {}
 
 func (x *SearchHit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[82]
+	mi := &file_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5914,7 +5983,7 @@ func (x *SearchHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
 func (*SearchHit) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SearchHit) GetOrder() []*SearchValue {
@@ -5955,7 +6024,7 @@ type SearchCount struct {
 
 func (x *SearchCount) Reset() {
 	*x = SearchCount{}
-	mi := &file_wire_proto_msgTypes[83]
+	mi := &file_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5967,7 +6036,7 @@ func (x *SearchCount) String() string {
 func (*SearchCount) ProtoMessage() {}
 
 func (x *SearchCount) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[83]
+	mi := &file_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5980,7 +6049,7 @@ func (x *SearchCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchCount.ProtoReflect.Descriptor instead.
 func (*SearchCount) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *SearchCount) GetValue() string {
@@ -6007,7 +6076,7 @@ type SearchCounts struct {
 
 func (x *SearchCounts) Reset() {
 	*x = SearchCounts{}
-	mi := &file_wire_proto_msgTypes[84]
+	mi := &file_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6019,7 +6088,7 @@ func (x *SearchCounts) String() string {
 func (*SearchCounts) ProtoMessage() {}
 
 func (x *SearchCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[84]
+	mi := &file_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6032,7 +6101,7 @@ func (x *SearchCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchCounts.ProtoReflect.Descriptor instead.
 func (*SearchCounts) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SearchCounts) GetKnown() bool {
@@ -6058,7 +6127,7 @@ type SearchRangeCounts struct {
 
 func (x *SearchRangeCounts) Reset() {
 	*x = SearchRangeCounts{}
-	mi := &file_wire_proto_msgTypes[85]
+	mi := &file_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6070,7 +6139,7 @@ func (x *SearchRangeCounts) String() string {
 func (*SearchRangeCounts) ProtoMessage() {}
 
 func (x *SearchRangeCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[85]
+	mi := &file_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6083,7 +6152,7 @@ func (x *SearchRangeCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRangeCounts.ProtoReflect.Descriptor instead.
 func (*SearchRangeCounts) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *SearchRangeCounts) GetCounts() []uint64 {
@@ -6106,7 +6175,7 @@ type SearchGroupHits struct {
 
 func (x *SearchGroupHits) Reset() {
 	*x = SearchGroupHits{}
-	mi := &file_wire_proto_msgTypes[86]
+	mi := &file_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6118,7 +6187,7 @@ func (x *SearchGroupHits) String() string {
 func (*SearchGroupHits) ProtoMessage() {}
 
 func (x *SearchGroupHits) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[86]
+	mi := &file_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6131,7 +6200,7 @@ func (x *SearchGroupHits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroupHits.ProtoReflect.Descriptor instead.
 func (*SearchGroupHits) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{86}
+	return file_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *SearchGroupHits) GetBy() string {
@@ -6182,7 +6251,7 @@ type SearchHead struct {
 
 func (x *SearchHead) Reset() {
 	*x = SearchHead{}
-	mi := &file_wire_proto_msgTypes[87]
+	mi := &file_wire_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6194,7 +6263,7 @@ func (x *SearchHead) String() string {
 func (*SearchHead) ProtoMessage() {}
 
 func (x *SearchHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[87]
+	mi := &file_wire_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6207,7 +6276,7 @@ func (x *SearchHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHead.ProtoReflect.Descriptor instead.
 func (*SearchHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{87}
+	return file_wire_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *SearchHead) GetTotal() uint64 {
@@ -6254,7 +6323,7 @@ type SearchHits struct {
 
 func (x *SearchHits) Reset() {
 	*x = SearchHits{}
-	mi := &file_wire_proto_msgTypes[88]
+	mi := &file_wire_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6266,7 +6335,7 @@ func (x *SearchHits) String() string {
 func (*SearchHits) ProtoMessage() {}
 
 func (x *SearchHits) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[88]
+	mi := &file_wire_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6279,7 +6348,7 @@ func (x *SearchHits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHits.ProtoReflect.Descriptor instead.
 func (*SearchHits) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{88}
+	return file_wire_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *SearchHits) GetHits() []*SearchHit {
@@ -6300,7 +6369,7 @@ type SearchInfoRequest struct {
 
 func (x *SearchInfoRequest) Reset() {
 	*x = SearchInfoRequest{}
-	mi := &file_wire_proto_msgTypes[89]
+	mi := &file_wire_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6312,7 +6381,7 @@ func (x *SearchInfoRequest) String() string {
 func (*SearchInfoRequest) ProtoMessage() {}
 
 func (x *SearchInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[89]
+	mi := &file_wire_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6325,7 +6394,7 @@ func (x *SearchInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchInfoRequest.ProtoReflect.Descriptor instead.
 func (*SearchInfoRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{89}
+	return file_wire_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *SearchInfoRequest) GetCopy() string {
@@ -6357,13 +6426,15 @@ type SearchInfo struct {
 	Live          uint64                 `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
 	Dead          uint64                 `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
 	Size          int64                  `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	LeftOut       uint64                 `protobuf:"varint,7,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	Left          []*LeftOut             `protobuf:"bytes,8,rep,name=left,proto3" json:"left,omitempty"` // the first of them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchInfo) Reset() {
 	*x = SearchInfo{}
-	mi := &file_wire_proto_msgTypes[90]
+	mi := &file_wire_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6375,7 +6446,7 @@ func (x *SearchInfo) String() string {
 func (*SearchInfo) ProtoMessage() {}
 
 func (x *SearchInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[90]
+	mi := &file_wire_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6388,7 +6459,7 @@ func (x *SearchInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchInfo.ProtoReflect.Descriptor instead.
 func (*SearchInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{90}
+	return file_wire_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SearchInfo) GetExists() bool {
@@ -6433,6 +6504,20 @@ func (x *SearchInfo) GetSize() int64 {
 	return 0
 }
 
+func (x *SearchInfo) GetLeftOut() uint64 {
+	if x != nil {
+		return x.LeftOut
+	}
+	return 0
+}
+
+func (x *SearchInfo) GetLeft() []*LeftOut {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
 type AttachmentRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -6449,7 +6534,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[91]
+	mi := &file_wire_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6461,7 +6546,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[91]
+	mi := &file_wire_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6474,7 +6559,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{91}
+	return file_wire_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -6549,7 +6634,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[92]
+	mi := &file_wire_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6561,7 +6646,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[92]
+	mi := &file_wire_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6574,7 +6659,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{92}
+	return file_wire_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -6644,7 +6729,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[93]
+	mi := &file_wire_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6656,7 +6741,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[93]
+	mi := &file_wire_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6669,7 +6754,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{93}
+	return file_wire_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -6699,7 +6784,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[94]
+	mi := &file_wire_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6711,7 +6796,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[94]
+	mi := &file_wire_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6724,7 +6809,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{94}
+	return file_wire_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -6768,7 +6853,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[95]
+	mi := &file_wire_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6780,7 +6865,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[95]
+	mi := &file_wire_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6793,7 +6878,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{95}
+	return file_wire_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -6838,7 +6923,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_wire_proto_msgTypes[96]
+	mi := &file_wire_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6850,7 +6935,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[96]
+	mi := &file_wire_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6863,7 +6948,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{96}
+	return file_wire_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *FindRequest) GetCopy() string {
@@ -6965,7 +7050,7 @@ type FindIndex struct {
 
 func (x *FindIndex) Reset() {
 	*x = FindIndex{}
-	mi := &file_wire_proto_msgTypes[97]
+	mi := &file_wire_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6977,7 +7062,7 @@ func (x *FindIndex) String() string {
 func (*FindIndex) ProtoMessage() {}
 
 func (x *FindIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[97]
+	mi := &file_wire_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6990,7 +7075,7 @@ func (x *FindIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIndex.ProtoReflect.Descriptor instead.
 func (*FindIndex) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{97}
+	return file_wire_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *FindIndex) GetSignature() string {
@@ -7053,7 +7138,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[98]
+	mi := &file_wire_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7065,7 +7150,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[98]
+	mi := &file_wire_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7078,7 +7163,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{98}
+	return file_wire_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -7112,7 +7197,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[99]
+	mi := &file_wire_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7124,7 +7209,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[99]
+	mi := &file_wire_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7137,7 +7222,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{99}
+	return file_wire_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -7163,7 +7248,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[100]
+	mi := &file_wire_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7175,7 +7260,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[100]
+	mi := &file_wire_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7188,7 +7273,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{100}
+	return file_wire_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -7211,7 +7296,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[101]
+	mi := &file_wire_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7223,7 +7308,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[101]
+	mi := &file_wire_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7236,7 +7321,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{101}
+	return file_wire_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -7285,7 +7370,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[102]
+	mi := &file_wire_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7297,7 +7382,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[102]
+	mi := &file_wire_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7310,7 +7395,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{102}
+	return file_wire_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -7709,7 +7794,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x02 \x01(\fR\n" +
-	"definition\"\x8f\x02\n" +
+	"definition\"\xd3\x02\n" +
 	"\bViewInfo\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tpurge_seq\x18\x02 \x01(\x04R\bpurgeSeq\x12\x18\n" +
@@ -7723,7 +7808,12 @@ const file_wire_proto_rawDesc = "" +
 	"compacting\x18\t \x01(\bR\n" +
 	"compacting\x12\x1c\n" +
 	"\tcollation\x18\n" +
-	" \x01(\tR\tcollation\"I\n" +
+	" \x01(\tR\tcollation\x12\x19\n" +
+	"\bleft_out\x18\v \x01(\x04R\aleftOut\x12'\n" +
+	"\x04left\x18\f \x03(\v2\x13.divan.wire.LeftOutR\x04left\"1\n" +
+	"\aLeftOut\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"I\n" +
 	"\vViewCleanup\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
 	"\x04keep\x18\x02 \x03(\tR\x04keep\x12\x12\n" +
@@ -7840,7 +7930,7 @@ const file_wire_proto_rawDesc = "" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x03 \x01(\fR\n" +
-	"definition\"\x8f\x01\n" +
+	"definition\"\xd3\x01\n" +
 	"\n" +
 	"SearchInfo\x12\x16\n" +
 	"\x06exists\x18\x01 \x01(\bR\x06exists\x12\x10\n" +
@@ -7848,7 +7938,9 @@ const file_wire_proto_rawDesc = "" +
 	"\tpurge_seq\x18\x03 \x01(\x04R\bpurgeSeq\x12\x12\n" +
 	"\x04live\x18\x04 \x01(\x04R\x04live\x12\x12\n" +
 	"\x04dead\x18\x05 \x01(\x04R\x04dead\x12\x12\n" +
-	"\x04size\x18\x06 \x01(\x03R\x04size\"\xc8\x01\n" +
+	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x19\n" +
+	"\bleft_out\x18\a \x01(\x04R\aleftOut\x12'\n" +
+	"\x04left\x18\b \x03(\v2\x13.divan.wire.LeftOutR\x04left\"\xc8\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -7992,7 +8084,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -8065,40 +8157,41 @@ var file_wire_proto_goTypes = []any{
 	(*ViewRows)(nil),               // 68: divan.wire.ViewRows
 	(*CopyDefinition)(nil),         // 69: divan.wire.CopyDefinition
 	(*ViewInfo)(nil),               // 70: divan.wire.ViewInfo
-	(*ViewCleanup)(nil),            // 71: divan.wire.ViewCleanup
-	(*SearchSort)(nil),             // 72: divan.wire.SearchSort
-	(*SearchValue)(nil),            // 73: divan.wire.SearchValue
-	(*SearchPosition)(nil),         // 74: divan.wire.SearchPosition
-	(*SearchDrilldown)(nil),        // 75: divan.wire.SearchDrilldown
-	(*SearchNumberRange)(nil),      // 76: divan.wire.SearchNumberRange
-	(*SearchFieldRanges)(nil),      // 77: divan.wire.SearchFieldRanges
-	(*SearchGroupName)(nil),        // 78: divan.wire.SearchGroupName
-	(*SearchGroup)(nil),            // 79: divan.wire.SearchGroup
-	(*SearchHighlight)(nil),        // 80: divan.wire.SearchHighlight
-	(*SearchRequest)(nil),          // 81: divan.wire.SearchRequest
-	(*SearchStored)(nil),           // 82: divan.wire.SearchStored
-	(*SearchHighlighted)(nil),      // 83: divan.wire.SearchHighlighted
-	(*SearchHit)(nil),              // 84: divan.wire.SearchHit
-	(*SearchCount)(nil),            // 85: divan.wire.SearchCount
-	(*SearchCounts)(nil),           // 86: divan.wire.SearchCounts
-	(*SearchRangeCounts)(nil),      // 87: divan.wire.SearchRangeCounts
-	(*SearchGroupHits)(nil),        // 88: divan.wire.SearchGroupHits
-	(*SearchHead)(nil),             // 89: divan.wire.SearchHead
-	(*SearchHits)(nil),             // 90: divan.wire.SearchHits
-	(*SearchInfoRequest)(nil),      // 91: divan.wire.SearchInfoRequest
-	(*SearchInfo)(nil),             // 92: divan.wire.SearchInfo
-	(*AttachmentRange)(nil),        // 93: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 94: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 95: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 96: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 97: divan.wire.WatchEvent
-	(*FindRequest)(nil),            // 98: divan.wire.FindRequest
-	(*FindIndex)(nil),              // 99: divan.wire.FindIndex
-	(*FindRange)(nil),              // 100: divan.wire.FindRange
-	(*FindPosition)(nil),           // 101: divan.wire.FindPosition
-	(*FindHead)(nil),               // 102: divan.wire.FindHead
-	(*FindRows)(nil),               // 103: divan.wire.FindRows
-	(*FindRow)(nil),                // 104: divan.wire.FindRow
+	(*LeftOut)(nil),                // 71: divan.wire.LeftOut
+	(*ViewCleanup)(nil),            // 72: divan.wire.ViewCleanup
+	(*SearchSort)(nil),             // 73: divan.wire.SearchSort
+	(*SearchValue)(nil),            // 74: divan.wire.SearchValue
+	(*SearchPosition)(nil),         // 75: divan.wire.SearchPosition
+	(*SearchDrilldown)(nil),        // 76: divan.wire.SearchDrilldown
+	(*SearchNumberRange)(nil),      // 77: divan.wire.SearchNumberRange
+	(*SearchFieldRanges)(nil),      // 78: divan.wire.SearchFieldRanges
+	(*SearchGroupName)(nil),        // 79: divan.wire.SearchGroupName
+	(*SearchGroup)(nil),            // 80: divan.wire.SearchGroup
+	(*SearchHighlight)(nil),        // 81: divan.wire.SearchHighlight
+	(*SearchRequest)(nil),          // 82: divan.wire.SearchRequest
+	(*SearchStored)(nil),           // 83: divan.wire.SearchStored
+	(*SearchHighlighted)(nil),      // 84: divan.wire.SearchHighlighted
+	(*SearchHit)(nil),              // 85: divan.wire.SearchHit
+	(*SearchCount)(nil),            // 86: divan.wire.SearchCount
+	(*SearchCounts)(nil),           // 87: divan.wire.SearchCounts
+	(*SearchRangeCounts)(nil),      // 88: divan.wire.SearchRangeCounts
+	(*SearchGroupHits)(nil),        // 89: divan.wire.SearchGroupHits
+	(*SearchHead)(nil),             // 90: divan.wire.SearchHead
+	(*SearchHits)(nil),             // 91: divan.wire.SearchHits
+	(*SearchInfoRequest)(nil),      // 92: divan.wire.SearchInfoRequest
+	(*SearchInfo)(nil),             // 93: divan.wire.SearchInfo
+	(*AttachmentRange)(nil),        // 94: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 95: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 96: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 97: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 98: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 99: divan.wire.FindRequest
+	(*FindIndex)(nil),              // 100: divan.wire.FindIndex
+	(*FindRange)(nil),              // 101: divan.wire.FindRange
+	(*FindPosition)(nil),           // 102: divan.wire.FindPosition
+	(*FindHead)(nil),               // 103: divan.wire.FindHead
+	(*FindRows)(nil),               // 104: divan.wire.FindRows
+	(*FindRow)(nil),                // 105: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,   // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -8163,50 +8256,52 @@ var file_wire_proto_depIdxs = []int32{
 	64,  // 59: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
 	25,  // 60: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
 	67,  // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
-	73,  // 62: divan.wire.SearchPosition.order:type_name -> divan.wire.SearchValue
-	76,  // 63: divan.wire.SearchFieldRanges.ranges:type_name -> divan.wire.SearchNumberRange
-	72,  // 64: divan.wire.SearchGroup.sort:type_name -> divan.wire.SearchSort
-	78,  // 65: divan.wire.SearchGroup.names:type_name -> divan.wire.SearchGroupName
-	75,  // 66: divan.wire.SearchRequest.drilldown:type_name -> divan.wire.SearchDrilldown
-	72,  // 67: divan.wire.SearchRequest.sort:type_name -> divan.wire.SearchSort
-	74,  // 68: divan.wire.SearchRequest.after:type_name -> divan.wire.SearchPosition
-	77,  // 69: divan.wire.SearchRequest.ranges:type_name -> divan.wire.SearchFieldRanges
-	79,  // 70: divan.wire.SearchRequest.group:type_name -> divan.wire.SearchGroup
-	80,  // 71: divan.wire.SearchRequest.highlight:type_name -> divan.wire.SearchHighlight
-	73,  // 72: divan.wire.SearchHit.order:type_name -> divan.wire.SearchValue
-	82,  // 73: divan.wire.SearchHit.fields:type_name -> divan.wire.SearchStored
-	83,  // 74: divan.wire.SearchHit.highlights:type_name -> divan.wire.SearchHighlighted
-	85,  // 75: divan.wire.SearchCounts.values:type_name -> divan.wire.SearchCount
-	73,  // 76: divan.wire.SearchGroupHits.order:type_name -> divan.wire.SearchValue
-	84,  // 77: divan.wire.SearchGroupHits.hits:type_name -> divan.wire.SearchHit
-	86,  // 78: divan.wire.SearchHead.counts:type_name -> divan.wire.SearchCounts
-	87,  // 79: divan.wire.SearchHead.ranges:type_name -> divan.wire.SearchRangeCounts
-	88,  // 80: divan.wire.SearchHead.groups:type_name -> divan.wire.SearchGroupHits
-	84,  // 81: divan.wire.SearchHits.hits:type_name -> divan.wire.SearchHit
-	4,   // 82: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,   // 83: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	100, // 84: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	101, // 85: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	99,  // 86: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
-	104, // 87: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	101, // 88: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,   // 89: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,   // 90: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58,  // 91: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	93,  // 92: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	94,  // 93: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	96,  // 94: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,   // 95: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,   // 96: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59,  // 97: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	95,  // 98: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	95,  // 99: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	97,  // 100: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	95,  // [95:101] is the sub-list for method output_type
-	89,  // [89:95] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	71,  // 62: divan.wire.ViewInfo.left:type_name -> divan.wire.LeftOut
+	74,  // 63: divan.wire.SearchPosition.order:type_name -> divan.wire.SearchValue
+	77,  // 64: divan.wire.SearchFieldRanges.ranges:type_name -> divan.wire.SearchNumberRange
+	73,  // 65: divan.wire.SearchGroup.sort:type_name -> divan.wire.SearchSort
+	79,  // 66: divan.wire.SearchGroup.names:type_name -> divan.wire.SearchGroupName
+	76,  // 67: divan.wire.SearchRequest.drilldown:type_name -> divan.wire.SearchDrilldown
+	73,  // 68: divan.wire.SearchRequest.sort:type_name -> divan.wire.SearchSort
+	75,  // 69: divan.wire.SearchRequest.after:type_name -> divan.wire.SearchPosition
+	78,  // 70: divan.wire.SearchRequest.ranges:type_name -> divan.wire.SearchFieldRanges
+	80,  // 71: divan.wire.SearchRequest.group:type_name -> divan.wire.SearchGroup
+	81,  // 72: divan.wire.SearchRequest.highlight:type_name -> divan.wire.SearchHighlight
+	74,  // 73: divan.wire.SearchHit.order:type_name -> divan.wire.SearchValue
+	83,  // 74: divan.wire.SearchHit.fields:type_name -> divan.wire.SearchStored
+	84,  // 75: divan.wire.SearchHit.highlights:type_name -> divan.wire.SearchHighlighted
+	86,  // 76: divan.wire.SearchCounts.values:type_name -> divan.wire.SearchCount
+	74,  // 77: divan.wire.SearchGroupHits.order:type_name -> divan.wire.SearchValue
+	85,  // 78: divan.wire.SearchGroupHits.hits:type_name -> divan.wire.SearchHit
+	87,  // 79: divan.wire.SearchHead.counts:type_name -> divan.wire.SearchCounts
+	88,  // 80: divan.wire.SearchHead.ranges:type_name -> divan.wire.SearchRangeCounts
+	89,  // 81: divan.wire.SearchHead.groups:type_name -> divan.wire.SearchGroupHits
+	85,  // 82: divan.wire.SearchHits.hits:type_name -> divan.wire.SearchHit
+	71,  // 83: divan.wire.SearchInfo.left:type_name -> divan.wire.LeftOut
+	4,   // 84: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,   // 85: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	101, // 86: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	102, // 87: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	100, // 88: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
+	105, // 89: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	102, // 90: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,   // 91: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,   // 92: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58,  // 93: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	94,  // 94: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	95,  // 95: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	97,  // 96: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,   // 97: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,   // 98: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59,  // 99: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	96,  // 100: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	96,  // 101: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	98,  // 102: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	97,  // [97:103] is the sub-list for method output_type
+	91,  // [91:97] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -8222,7 +8317,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   103,
+			NumMessages:   104,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

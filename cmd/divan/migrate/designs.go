@@ -90,7 +90,7 @@ func examine(ctx context.Context, scripts *script.Engine, body []byte, partition
 			out.different = append(out.different, fmt.Sprintf("its full-text index %s is not built here: %s", x.Name, reason(x.Err)))
 		}
 	}
-	if language, ok := doc.Unquote(doc.Lookup(body, "language")); ok && language != "javascript" {
+	if language, ok := doc.Unquote(doc.Lookup(body, "language")); ok && !script.Speaks(language) {
 		if language != "query" {
 			out.different = append(out.different, fmt.Sprintf("its language is %s: its functions do not run here", language))
 		}

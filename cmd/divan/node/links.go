@@ -241,11 +241,6 @@ func (l *links) drain() {
 	l.gossip.Refresh()
 }
 
-// dial connects to the HTTP interface of another node.
-func (l *links) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	return l.place.Dial(ctx, address)
-}
-
 // furnish makes the system databases of a cluster that formed by a seed list,
 // where nobody finishes a set-up: the first node of the list does, once all
 // nodes of it are members, so that each has its copies. What fails is tried

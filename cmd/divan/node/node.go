@@ -236,14 +236,14 @@ func (n *Node) build(ctx context.Context) (err error) {
 	deps := httpapi.Deps{
 		Coordinator: n.coord, Views: n.queries, Indexes: n.wanted, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
-		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks, Reshard: n.resharder.Table(),
+		Version: n.cfg.Version, Restart: n.Restart, Dial: n.dial, Figures: n.figures, Tasks: n.tasks, Reshard: n.resharder.Table(),
 		Limits: httpapi.Limits{Connections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare},
 	}
 	if n.links != nil {
 		if err := n.newRebalancer(); err != nil {
 			return err
 		}
-		deps.Cluster, deps.Dial, deps.Rebalance = n.links, n.links.dial, n.rebalancer
+		deps.Cluster, deps.Rebalance = n.links, n.rebalancer
 	}
 	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // each request carries its own
 		return fmt.Errorf("HTTP interface: %w", err)

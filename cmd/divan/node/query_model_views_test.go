@@ -342,7 +342,7 @@ func (m *queryModel) expectView(q *viewQuestion, held []modelHolder) (rows []vie
 	starts, ends := []string{q.start}, []string{q.end}
 	if q.keys != nil {
 		starts = slices.Clone(q.keys)
-		if q.desc {
+		if q.desc && !q.reduces { // groups come as the keys do
 			slices.Reverse(starts)
 		}
 		ends = starts

@@ -76,7 +76,7 @@ func (n *Node) tasks() []httpapi.Task {
 		}
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + t.Copy + "." + t.String() + ">", Type: kind, Database: t.Copy, DesignDocument: t.Design, Index: t.Label,
-			FailedDocument: t.Document, Error: t.Error,
+			FailedDocument: t.Document, Error: t.Error, LeftOut: t.LeftOut,
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}
@@ -95,12 +95,13 @@ func (n *Node) figures() httpapi.Figures {
 	orphans, _ := n.engine.Orphans() // a folder that cannot be read shows in the log when the next one comes
 	stores, scripts := n.engine.Stats(), n.scripts.Stats()
 	f := httpapi.Figures{
-		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans),
+		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans), IndexLeftOut: n.indexes.LeftOut(),
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
-		OpenSmall: stores.OpenSmall, SmallBytes: stores.SmallBytes, SmallDamaged: stores.SmallDamaged,
+		OpenSmall: stores.OpenSmall, SmallBytes: stores.SmallBytes, SmallDamaged: stores.SmallDamaged, BitsCorrected: stores.BitsCorrected,
 		DiskFree: stores.DiskFree, DiskSize: stores.DiskSize, Commits: stores.Commits, LogLines: n.journal.lines(),
 	}
 	f.ReplicationBacklog = n.repair.Jobs()
 	f.ReplicationLag = n.repair.Lag(n.life)
+	f.PerUser = n.perUser.Figures()
 	return f
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"divan/replicator"
 	"divan/replicator/local"
 	"divan/replicator/ownership"
+	"divan/replicator/peruser"
 	"divan/shard"
 	"divan/storage/fault"
 	"divan/storage/memory"
@@ -19,6 +21,7 @@ import (
 type replication struct {
 	owners     *ownership.Table
 	replicator *replicator.Replicator
+	perUser    *peruser.Keeper
 }
 
 // newReplication builds what replicates, and gives it to the HTTP interface.
@@ -31,14 +34,28 @@ func (n *Node) newReplication() {
 	options := replicator.Options{
 		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Others: n.askOthers, Send: n.sendReplication,
 		Local:     local.New(local.Options{Coordinator: n.coord, Access: httplocal.Access{API: n.api.API}}),
-		Memory:    memory.NewShares(n.api.Memory),
-		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"),
-	}
-	if n.links != nil {
-		options.Dial = n.links.dial
+		Memory:    memory.ForReplications(n.api.Memory),
+		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"), Dial: n.dial,
 	}
 	n.replicator = replicator.New(options)
 	n.api.Deps.Replicator = n.replicator
+	n.perUser = peruser.New(peruser.Options{Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Logger: n.log.Named("peruser")})
+}
+
+// runReplicator begins once the node listens. A job that began before would not know the
+// URL of its own node, and would reach its databases through HTTP for as long as it runs.
+func (n *Node) runReplicator(ctx context.Context) error {
+	select {
+	case <-n.ready:
+		return n.replicator.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// dial connects to the HTTP interface of another server.
+func (n *Node) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	return n.cfg.network().Dial(ctx, address)
 }
 
 // identify tells whose credentials the headers of a replication of an account have.

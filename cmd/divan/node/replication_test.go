@@ -371,7 +371,8 @@ func (h *home) soonWithin(longest time.Duration, path string) time.Duration {
 	return time.Since(start)
 }
 
-// Jobs of documents survive a restart, and stop with their database.
+// Jobs of documents survive a restart, know their own node after it, and stop with their
+// database.
 func TestReplicationsOfDatabase(t *testing.T) {
 	inTown(t, func(w *town) {
 		h := w.lone()
@@ -385,6 +386,9 @@ func TestReplicationsOfDatabase(t *testing.T) {
 		h.start()
 		h.soon("PUT", "/pond/toad", "{}", "201")
 		h.soon("GET", "/lake/toad", "", "200")
+		if got := h.ask("GET", "/_node/_local/_stats/couch_replicator/connection/creates", ""); !strings.Contains(got, `"value":0,`) {
+			w.t.Errorf("after the restart the node reaches its own databases through HTTP: %s", got)
+		}
 		h.want("DELETE", "/x%2F_replicator", "", "200")
 		w.eventually("the job is gone", func() bool {
 			return strings.HasPrefix(h.ask("GET", "/_scheduler/jobs", ""), `200 {"total_rows":0,"offset":0,"jobs":[]}`)
@@ -462,10 +466,14 @@ func TestRequestsOfOneReplication(t *testing.T) {
 		if again := startTime(started(`,"worker_processes":2`)); again != first {
 			w.t.Errorf("the same request began anew: %s, %s", first, again)
 		}
+		if other := startTime(started(`,"create_target_params":{"q":"1"}`)); other == first {
+			w.t.Error("another request changed nothing")
+		}
 		_, seq, _ := strings.Cut(h.ask("GET", "/pond/_changes", ""), `"last_seq":`)
 		seq, _, _ = strings.Cut(seq, ",")
-		if other := startTime(started(`,"since_seq":` + seq)); other == first {
-			w.t.Error("another request changed nothing")
+		started(`,"since_seq":` + seq)
+		if jobs := h.ask("GET", "/_scheduler/jobs", ""); !strings.HasPrefix(jobs, `200 {"total_rows":2,`) {
+			w.t.Errorf("not a replication beside the one without since_seq: %s", jobs)
 		}
 		if got := h.as("bob", "POST", "/_replicate", `{`+h.sides("pond", "lake")+`,"continuous":true}`); !strings.HasPrefix(got, "409") {
 			w.t.Error(got)

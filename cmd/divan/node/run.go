@@ -57,7 +57,8 @@ func (n *Node) parts() []part {
 		part{name: "resharding", run: n.resharder.Run, close: nothing},
 		part{name: "rebalance", run: n.runRebalancer, close: nothing},
 		part{name: "ownership", run: n.owners.Run, close: nothing},
-		part{name: "replicator", run: n.replicator.Run, close: nothing},
+		part{name: "replicator", run: n.runReplicator, close: nothing},
+		part{name: "databases of accounts", run: n.perUser.Run, close: nothing},
 	)
 	return append(out, part{name: "http", close: n.door.close, run: func(ctx context.Context) error {
 		return n.door.run(ctx, n.opened, n.api.Stop)

@@ -225,10 +225,10 @@ func (c *chooser) choose() (*candidate, error) {
 // fallback is the choice when no index is usable.
 func (c *chooser) fallback() (*candidate, error) {
 	switch {
-	case len(c.find.Sort) == 0: // also for $text, which is true of every document there
+	case c.find.Selector.Text(): // only an index of full text can judge $text; CouchDB finds every document
+		return nil, query.NoTextIndex()
+	case len(c.find.Sort) == 0:
 		return c.all[0], nil
-	case c.find.Selector.Text():
-		return nil, refusal("no_usable_index", "There is no index available for this selector.")
 	case c.find.Partition != "":
 		return nil, refusal("no_usable_index", "No partitioned index exists for this sort, try indexing by the sort fields.")
 	case c.db.Partitioned:
@@ -241,7 +241,7 @@ func (c *chooser) fallback() (*candidate, error) {
 // continued returns the index that a bookmark comes from.
 func (c *chooser) continued(usable []*candidate, b *Bookmark) (*candidate, error) {
 	desc := c.find.Descending()
-	if docs := c.all[0]; docs.sorts(c.find) {
+	if docs := c.all[0]; docs.sorts(c.find) && !c.find.Selector.Text() {
 		usable = append(usable, docs)
 	}
 	for _, x := range usable {

@@ -85,7 +85,7 @@ func (c *Create) define() error {
 		return err
 	}
 	columns := o.sort(o.required("fields"))
-	partial := o.selector(o.take("partial_filter_selector"))
+	partial := o.filter(o.take("partial_filter_selector"))
 	if err := o.end(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (c *Create) defineText() error {
 		return err
 	}
 	analyzer, standard := o.take("default_analyzer"), o.take("default_field") // values are not looked at
-	partial, older := o.filter("partial_filter_selector"), o.filter("selector")
+	partial, older := o.textFilter("partial_filter_selector"), o.textFilter("selector")
 	fields := o.textFields(c.kind)
 	lengths := o.boolean("index_array_lengths", true)
 	if standard != nil && !doc.IsObject(standard) && string(standard) != "true" && string(standard) != "false" {
@@ -68,8 +68,8 @@ func appendAnalyzer(dst, analyzer, standard []byte) []byte {
 }
 
 // filter takes a selector, and returns its normal form.
-func (o *options) filter(name string) []byte {
-	s := o.selector(o.take(name))
+func (o *options) textFilter(name string) []byte {
+	s := o.filter(o.take(name))
 	if s == nil {
 		return []byte("{}")
 	}

@@ -32,6 +32,8 @@ func TestTextIndex(t *testing.T) {
 		`{"type":"text","index":{"index_array_lengths":"yes"}}`:                                           "invalid_boolean: Invalid boolean value: <<121,101,115>>",
 		`{"type":"text","index":{"selector":3}}`:                                                          "invalid_selector_json: Selector must be a JSON object, not: 3",
 		`{"type":"text","index":{"partial_filter_selector":{"a":{"$nosuch":1}}}}`:                         "invalid_operator: Invalid operator: $nosuch",
+		`{"type":"text","index":{"partial_filter_selector":{"$text":"a"}}}`:                               "no_usable_index",
+		`{"index":{"fields":["a"],"partial_filter_selector":{"$text":"a"}}}`:                              "no_usable_index",
 		`{"type":"text","index":"x"}`:                                                                     "invalid_index: Text indexes must be an object, not: <<120>>",
 		`{"type":"special","index":{}}`:                                                                   "invalid_index: Invalid type for index: special",
 	} {

@@ -140,7 +140,11 @@ func (c *chooser) appendHints(dst []byte) []byte {
 		return dst
 	}
 	dst = append(dst, `,{"type":"text","indexable_fields":`...)
-	return append(appendStrings(dst, c.shown.Fields), `,"unindexable_fields":[]}`...)
+	fields := make([]string, len(c.shown.Fields))
+	for i, name := range c.shown.Fields {
+		fields[i] = query.DecodeTextName(name)
+	}
+	return append(appendStrings(dst, fields), `,"unindexable_fields":[]}`...)
 }
 
 // appendText appends what an index of full text is asked.

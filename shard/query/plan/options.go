@@ -160,6 +160,15 @@ func (o *options) selector(v []byte) *query.Selector {
 	return s
 }
 
+// filter parses the selector of the documents that an index has; v may be nil.
+func (o *options) filter(v []byte) *query.Selector {
+	s := o.selector(v)
+	if s != nil && s.Text() {
+		o.fail(query.NoTextIndex())
+	}
+	return s
+}
+
 // maxSort bounds the fields of a sort, each of which takes many times its text.
 const maxSort = 10_000
 

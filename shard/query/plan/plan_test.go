@@ -80,7 +80,8 @@ func TestChoose(t *testing.T) {
 		{`{"selector":{"n":1,"_id":{"$gt":null}},"sort":[{"_id":"desc"}]}`, "_all_docs 0 No matching"},
 		{`{"selector":{"n":1},"partition":"p"}`, "p-n 1"},
 		{`{"selector":{"t":1},"sort":["t"],"partition":"p"}`, "no_usable_index"},
-		{`{"selector":{"$text":"x"}}`, "_all_docs 0 No matching"},
+		{`{"selector":{"$text":"x"}}`, "no_usable_index"}, // nothing else can judge it
+		{`{"selector":{"$or":[{"n":1},{"$text":"x"}]}}`, "no_usable_index"},
 		{`{"selector":{"$text":"x"},"sort":["n"]}`, "no_usable_index"},
 	} {
 		f, err := ParseFind([]byte(tc.request), 25)

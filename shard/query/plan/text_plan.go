@@ -38,9 +38,10 @@ func (c *chooser) show(list []*Index) (err error) {
 	return nil
 }
 
-// covered reports whether an index of full text has the fields that the query names.
+// covered reports whether an index of full text has the fields that the query names. One of
+// all fields is asked for $default also when it has no such field: it finds nothing.
 func (c *chooser) covered(x *Index) bool {
-	if c.shown.KeyMap || c.shown.Default && !x.text.fallback {
+	if c.shown.KeyMap || c.shown.Default && !x.text.fallback && x.text.of.Fields != nil {
 		return false
 	}
 	for _, name := range c.shown.Fields {

@@ -6,7 +6,6 @@
 // query may find too many and must not find too few. Where CouchDB's does, it is wider: what
 // _explain shows is CouchDB's.
 //
-//   - Values of different types compare by their types: {"$gt": 5} holds for every string.
 //   - Strings compare by collation, terms by code points: a comparison with a string finds
 //     all strings. Beside $text in an $or it finds by code points, as CouchDB's does:
 //     matching takes $text for true, and would let pass what only the other part let in.
@@ -14,9 +13,10 @@
 //     field that is not indexed is found by its name.
 //   - A negation is only of what the index knows exactly.
 //
-// Two rules of CouchDB's indexes remain: strings are equal when they are the same characters,
-// not when collation takes them for equal; and the lengths of arrays are known only to an
-// index that has them.
+// Four rules of CouchDB's indexes remain: an order is one of the values of one type, so
+// {"$gt": 5} holds for no string (query.Selector.ByType); strings are equal when they are the same characters,
+// not when collation takes them for equal; the lengths of arrays are known only to an
+// index that has them; and integers beyond the doubles are not indexed.
 //
 // The package is pure.
 package text

@@ -257,6 +257,10 @@ func (w *writer) compare(op string, v []byte, path string) string {
 		if op == "$lt" || op == "$lte" {
 			open = `""`
 		}
+	case c == 't' || c == 'f':
+		if op == "$lt" || op == "$lte" {
+			open = `""`
+		}
 	case c != '-' && (c < '0' || c > '9'):
 		return w.exists(path)
 	}

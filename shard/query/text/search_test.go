@@ -87,7 +87,7 @@ func texts() []string {
 }
 
 func numbers() []string {
-	return []string{"0", "-0.0", "1", "1.0", "2", "-3", "7", "2.5", "1e3"}
+	return []string{"0", "-0.0", "1", "1.0", "2", "-3", "7", "2.5", "1e3", "9007199254740993", "9007199254740992"}
 }
 
 // value makes a JSON value by a source of random numbers.
@@ -237,7 +237,7 @@ func TestFindsAllThatMatch(t *testing.T) {
 		work := query.NewWork(t.Context(), nil)
 		var want []string
 		for id, document := range n.documents {
-			if ok, err := sel.Match(work, document); err != nil {
+			if ok, err := sel.ByType().Match(work, document); err != nil {
 				rt.Skip(err)
 			} else if ok && !sel.Nothing() {
 				want = append(want, id)

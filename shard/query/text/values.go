@@ -99,11 +99,21 @@ func (t *translator) notEqual(list [][]byte, at place) syntax.Query {
 	}
 	var out []syntax.Query
 	for _, v := range list {
-		if q := t.same(v, at); q != nil && t.left >= 0 {
+		if q := t.same(v, at); q != nil && t.left >= 0 && !rounded(v) {
 			out = append(out, q)
 		}
 	}
 	return without(t.exists(at), or(out...))
+}
+
+// rounded reports whether other numbers than v have its place in an index, which holds
+// doubles.
+func rounded(v []byte) bool {
+	if typeOf(v) != query.TextNumber {
+		return false
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	return err != nil || math.Abs(f) >= 1<<53
 }
 
 // all returns what finds documents with an array at a place that has all values, or is the
@@ -124,40 +134,22 @@ func (t *translator) all(list [][]byte, at place) syntax.Query {
 }
 
 // compare returns what finds documents with a value at a place that is above or below
-// another one. Between types the order is null, booleans, numbers, strings, arrays, objects.
+// another one of its type; see query.Selector.ByType.
 func (t *translator) compare(op string, v []byte, at place) syntax.Query {
 	below := op == "$lt" || op == "$lte"
 	inclusive := op == "$lte" || op == "$gte"
-	switch {
-	case at.name == "_5fid" && v[0] == '"': // ids are in the order of their bytes
+	switch c := v[0]; {
+	case c == '"' && (t.codePoints || at.name == "_5fid"): // ids are in the order of their bytes
 		return t.terms(v, at, below, inclusive)
-	case v[0] == '"':
-		q := t.names(at, query.TextString)
-		if t.codePoints {
-			q = t.terms(v, at, below, inclusive)
-		}
-		if below {
-			return or(q, t.names(at, query.TextNull, query.TextBoolean, query.TextNumber))
-		}
-		return or(q, t.names(at, textObject), t.inside(at))
-	case v[0] == '-' || v[0] >= '0' && v[0] <= '9':
-		q := t.numbers(v, at, below, inclusive)
-		if below {
-			return or(q, t.names(at, query.TextNull, query.TextBoolean))
-		}
-		return or(q, t.names(at, query.TextString, textObject), t.inside(at))
+	case c == '"':
+		return t.names(at, query.TextString)
+	case c == '-' || c >= '0' && c <= '9':
+		return t.numbers(v, at, below, inclusive)
+	case c == 't' || c == 'f':
+		return t.names(at, query.TextBoolean)
 	default:
 		return t.exists(at)
 	}
-}
-
-// inside returns what finds documents with an array, or an object that is not empty, at a
-// place.
-func (t *translator) inside(at place) syntax.Query {
-	if !t.Exact {
-		return syntax.All{}
-	}
-	return t.prefix(namesField, at.name+".")
 }
 
 // numbers returns what finds the numbers above or below one.
@@ -167,6 +159,7 @@ func (t *translator) numbers(v []byte, at place, below, inclusive bool) syntax.Q
 	if err != nil || !t.indexed(name) {
 		return t.names(at, query.TextNumber)
 	}
+	inclusive = inclusive || rounded(v)
 	q := syntax.NumberRange{Field: name, Lower: math.Inf(-1), Upper: math.Inf(1), IncludesLower: true, IncludesUpper: true}
 	if below {
 		q.Upper, q.IncludesUpper = n, inclusive

@@ -108,8 +108,9 @@ func (b *batch) run(ctx context.Context, id string) error {
 			b.used = true
 			return nil
 		}
+		used := b.used || !b.vm.Fresh()
 		b.End() // it cannot go on
-		if !b.used || !script.OutOfMemory(err) {
+		if !used || !script.OutOfMemory(err) {
 			return failed(ctx, id, err)
 		}
 		b.calls.Drop(0)
@@ -125,7 +126,7 @@ func failed(ctx context.Context, id string, err error) error {
 	if errors.As(err, &in) {
 		err = in.Err
 	}
-	return &index.DocumentError{ID: id, Function: "index function", Err: err}
+	return &index.DocumentError{ID: id, Function: "index function", Err: err, LeftOut: script.OfDocument(err)}
 }
 
 // partitionField is the partition of a document, as an exact field.

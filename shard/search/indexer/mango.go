@@ -123,7 +123,7 @@ func (b *mangoBatch) Index(ctx context.Context, dst []search.Field, d *shard.Doc
 	case ctx.Err() != nil:
 		return dst, ctx.Err()
 	case err != nil:
-		return dst, &index.DocumentError{ID: d.ID, Function: "index definition", Err: err}
+		return dst, index.DefinitionError(d.ID, err)
 	case !ok:
 		return dst, nil
 	}

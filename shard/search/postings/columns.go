@@ -64,60 +64,103 @@ func cutEntry(kind Column, b []byte) (offset uint32, value, rest []byte, ok bool
 // DecodeFloat reads a value of Numbers.
 func DecodeFloat(value []byte) float64 { return math.Float64frombits(binary.BigEndian.Uint64(value)) }
 
-// Values reads a column at ascending numbers.
-type Values struct {
-	r     *Reader
+// columnName names a column of an index.
+type columnName struct {
 	kind  Column
 	field string
-
-	chunk, block uint32
-	open         bool
-	asked        uint32 // the offset in the block that Seek looked for last
-	rest         []byte // of the block
-	offset       uint32 // of the entry at hand
-	value        []byte
-	have         bool
-	key, buf     []byte
 }
 
-// Values returns a column.
+// Values reads a column. It holds one block of it, which is read again only when another one was
+// looked at meanwhile.
+type Values struct {
+	r    *Reader
+	name columnName
+
+	chunk, number uint32 // of the block
+	open          bool
+	block         Held
+	asked         uint32 // the offset in the block that Seek looked for last
+	found         bool   // the entry at hand is what that Seek found
+	from          []byte // of the block, where the entry that it found begins, or before
+	rest          []byte // of the block
+	offset        uint32 // of the entry at hand
+	value         []byte
+	have          bool
+	key           []byte
+
+	has, known bool // a document has a value, when that is known
+}
+
+// Values returns a column. It is the same for all parts of a query that ask for it, so that it is
+// held once: each of them begins with Seek, and is done with its values before another one goes on.
 func (r *Reader) Values(kind Column, field string) *Values {
-	return &Values{r: r, kind: kind, field: field}
+	name := columnName{kind, field}
+	v := r.columns[name]
+	if v == nil {
+		if r.columns == nil {
+			r.columns = map[columnName]*Values{}
+		}
+		v = &Values{r: r, name: name}
+		r.columns[name] = v
+	}
+	return v
 }
 
-// Seek returns the first value of a number; ok is false when it has none. Numbers ascend
-// from call to call within a block, or another block is begun.
+// Seek returns the first value of a number, which is valid until another block is looked at; ok
+// is false when it has none. Numbers that ascend are found soonest.
 func (v *Values) Seek(n Number) (value []byte, ok bool, err error) {
-	chunk, block, offset := n.Chunk(), n.Offset()>>columnBits, n.Offset()&(1<<columnBits-1)
-	switch same := v.open && v.chunk == chunk && v.block == block; {
-	case same && v.have && v.offset > offset && offset > v.asked: // there is none between what was asked for and the entry at hand
-		v.asked = offset
-		return nil, false, nil
-	case !same || v.have && v.offset > offset:
-		v.key = append(appendColumnKey(v.key[:0], chunk, v.kind, v.field), byte(block))
-		if v.buf, _, err = v.r.snap.Get(v.buf[:0], v.key); err != nil {
+	chunk, number, offset := n.Chunk(), n.Offset()>>columnBits, n.Offset()&(1<<columnBits-1)
+	switch same := v.open && v.chunk == chunk && v.number == number; {
+	case !same:
+		if err := v.read(chunk, number); err != nil {
 			return nil, false, err
 		}
-		v.open, v.chunk, v.block, v.rest, v.have = true, chunk, block, v.buf, false
+		v.skip(offset)
+	case v.asked == offset && v.found: // by another part of the query
+		return v.value, v.offset == offset, nil
+	case v.asked == offset: // which went on behind the first value
+		v.rest, v.have = v.from, false
+	case v.have && v.offset > offset && offset > v.asked: // there is none between what was asked for and the entry at hand
+		v.asked = offset
+		return nil, false, nil
+	case v.have && v.offset > offset:
+		v.rest, v.have = v.block.Bytes, false
 		v.skip(offset)
 	}
-	v.asked = offset
-	if v.have && v.offset < offset {
+	if v.asked = offset; v.have && v.offset < offset {
 		v.skip(offset)
 	}
 	for !v.have || v.offset < offset {
+		v.from = v.rest
 		if ok, err := v.step(); !ok {
 			return nil, false, err
 		}
 	}
+	v.found = true
 	return v.value, v.offset == offset, nil
+}
+
+// read begins a block.
+func (v *Values) read(chunk, number uint32) error {
+	v.open = false
+	if err := v.block.Close(); err != nil {
+		return err
+	}
+	v.key = append(appendColumnKey(v.key[:0], chunk, v.name.kind, v.name.field), byte(number))
+	var err error
+	if v.block, err = v.r.hold(v.key); err != nil {
+		return err
+	}
+	v.open, v.chunk, v.number, v.found, v.have = true, chunk, number, false, false
+	v.rest, v.from = v.block.Bytes, v.block.Bytes
+	return nil
 }
 
 // skip leaves out entries before an offset, where all entries are of the same length. Where each
 // document has one entry, it is known where it is.
 func (v *Values) skip(offset uint32) {
 	n := offsetBytes + 1
-	switch v.kind {
+	switch v.name.kind {
 	case Lengths:
 	case Numbers, NumberFacets:
 		n = offsetBytes + 8
@@ -142,7 +185,7 @@ func (v *Values) step() (ok bool, err error) {
 		v.have, v.offset = true, 1<<columnBits // behind all
 		return false, nil
 	}
-	v.offset, v.value, v.rest, v.have = cutEntry(v.kind, v.rest)
+	v.offset, v.value, v.rest, v.have = cutEntry(v.name.kind, v.rest)
 	if !v.have {
 		v.open = false
 		return false, errDamaged()
@@ -153,6 +196,7 @@ func (v *Values) step() (ok bool, err error) {
 // Next returns the next value of the number of Seek.
 func (v *Values) Next() (value []byte, ok bool, err error) {
 	before := v.offset
+	v.found = false
 	if ok, err := v.step(); !ok {
 		return nil, false, err
 	}
@@ -179,39 +223,82 @@ func (r *Reader) EachValue(chunk uint32, kind Column, field string, f func(offse
 	})
 }
 
-// Has reports whether a document had a value in a column; it may be dead.
-func (r *Reader) Has(kind Column, field string) (has bool, err error) {
+// Has reports whether a document had a value in a column; it may be dead. It is looked for once.
+func (r *Reader) Has(kind Column, field string) (bool, error) {
+	v := r.Values(kind, field)
 	for chunk := range r.Chunks() {
-		err = r.each(appendColumnKey(nil, chunk, kind, field), nil, func([]byte, []byte) (bool, error) {
-			has = true
+		if v.known || v.has {
+			break
+		}
+		if err := r.each(appendColumnKey(nil, chunk, kind, field), nil, func([]byte, []byte) (bool, error) {
+			v.has = true
 			return false, nil
-		})
-		if has || err != nil {
-			return has, err
+		}); err != nil {
+			return false, err
 		}
 	}
-	return false, nil
+	v.known = true
+	return v.has, nil
 }
 
 // each calls f for the keys that begin with a prefix, from a place behind it on, with
 // what is behind the prefix, as long as it returns true.
-func (r *Reader) each(prefix, from []byte, f func(key, value []byte) (more bool, err error)) (err error) {
-	lo := append(prefix[:len(prefix):len(prefix)], from...)
-	it, err := r.snap.Iterate(lo, prefixEnd(prefix))
+func (r *Reader) each(prefix, from []byte, f func(key, value []byte) (more bool, err error)) error {
+	w := walk{r: r, prefix: prefix, f: f}
+	defer func() { r.give(w.taken) }()
+	for again := true; again; {
+		need, err := w.from(from)
+		if again = need > 0; err != nil || !again {
+			return err
+		}
+		if err := r.room.Take(need); err != nil {
+			return err
+		}
+		w.taken += need
+		from = w.at
+	}
+	return nil
+}
+
+// walk is each under way.
+type walk struct {
+	r      *Reader
+	prefix []byte
+	f      func(key, value []byte) (more bool, err error)
+	taken  int    // of the room: as much as the largest value
+	at     []byte // behind the prefix: the key for whose value there was no room
+}
+
+// from walks from a place on. It ends where there is no room for a value, and returns how many
+// bytes it needs: nothing is kept while they are waited for.
+func (w *walk) from(from []byte) (need int, err error) {
+	lo := append(w.prefix[:len(w.prefix):len(w.prefix)], from...)
+	it, err := w.r.snap.Iterate(lo, prefixEnd(w.prefix))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.Value()
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if more, err := f(it.Key()[len(prefix):], v); !more || err != nil {
-			return err
+		key := it.Key()[len(w.prefix):]
+		if more := len(v) - w.taken; more > 0 && w.r.room != nil {
+			if !w.r.room.Has(more) {
+				w.at = bytes.Clone(key)
+				return more, nil
+			}
+			if err := w.r.room.Take(more); err != nil {
+				return 0, err
+			}
+			w.taken = len(v)
+		}
+		if more, err := w.f(key, v); !more || err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // prefixEnd is the first key behind all that begin with a prefix, which does not consist

@@ -28,7 +28,7 @@ func (w *Writer) Empty(ctx context.Context) (err error) {
 		return err
 	}
 	defer snap.Close()
-	r, err := NewReader(snap)
+	r, err := NewReader(snap, nil)
 	if err != nil {
 		return err
 	}

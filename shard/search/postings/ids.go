@@ -3,6 +3,7 @@ package postings
 import (
 	"bytes"
 	"cmp"
+	"errors"
 
 	"divan/storage"
 )
@@ -60,11 +61,14 @@ func (s *ids) read(snap *storage.IndexSnapshot, first Number) (err error) {
 }
 
 // Close gives back what the reader took of the snapshot.
-func (r *Reader) Close() error {
-	if r.ids.it == nil {
-		return nil
+func (r *Reader) Close() (err error) {
+	for _, v := range r.columns {
+		err = errors.Join(err, v.block.Close())
 	}
-	err := r.ids.it.Close()
-	r.ids = ids{}
+	r.columns = nil
+	if r.ids.it != nil {
+		err = errors.Join(err, r.ids.it.Close())
+		r.ids = ids{}
+	}
 	return err
 }

@@ -115,8 +115,8 @@ func (l *List) Positions(dst []uint32) []uint32 {
 	return dst
 }
 
-// count returns how many documents a list has, dead ones too.
-func count(value []byte) (n int, err error) {
+// Docs returns how many documents the value of a list has, dead ones too.
+func Docs(value []byte) (n int, err error) {
 	for len(value) > 0 {
 		r, rest, ok := cutRun(value)
 		if !ok {

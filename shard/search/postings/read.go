@@ -1,10 +1,10 @@
 package postings
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"io"
 	"iter"
 	"slices"
 
@@ -65,20 +65,23 @@ func readTotals(from getter) (Totals, error) {
 // Reader reads an index as of a snapshot. It belongs to one goroutine.
 type Reader struct {
 	Totals
-	snap   *storage.IndexSnapshot
-	chunks []chunk
-	key    []byte
-	ids    ids
+	snap    *storage.IndexSnapshot
+	room    Room // nil: nothing is counted
+	chunks  []chunk
+	key     []byte
+	ids     ids
+	columns map[columnName]*Values
 }
 
-// NewReader returns a reader of a snapshot, which stays the caller's. A reader of which ID was
-// called is closed before the snapshot.
-func NewReader(snap *storage.IndexSnapshot) (*Reader, error) {
+// NewReader returns a reader of a snapshot, which stays the caller's. What it holds counts in a
+// room; nil: it does not count. A reader of which ID or Values was called is closed before the
+// snapshot.
+func NewReader(snap *storage.IndexSnapshot, room Room) (*Reader, error) {
 	t, err := readTotals(snap)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{Totals: t, snap: snap}
+	r := &Reader{Totals: t, snap: snap, room: room}
 	return r, r.readChunks()
 }
 
@@ -130,33 +133,11 @@ func (r *Reader) Size(number uint32) uint32 {
 	return r.chunks[i].size
 }
 
-// List begins the list of a term in a chunk. What is returned is closed when the list is
-// read no more; nil: there is no such list, and l is empty.
-func (r *Reader) List(l *List, chunk uint32, field string, term []byte) (io.Closer, error) {
+// List returns the value of the list of a term in a chunk, which is closed when it is read no
+// more. It is empty where there is no such list.
+func (r *Reader) List(chunk uint32, field string, term []byte) (Held, error) {
 	r.key = append(appendListsKey(r.key[:0], chunk, field), term...)
-	value, back, err := r.snap.Borrow(r.key)
-	l.Reset(value)
-	return back, err
-}
-
-// Frequency returns how many documents have a term, dead ones too.
-func (r *Reader) Frequency(field string, term []byte) (n int, err error) {
-	for chunk := range r.Chunks() {
-		r.key = append(appendListsKey(r.key[:0], chunk, field), term...)
-		value, back, err := r.snap.Borrow(r.key)
-		if err != nil {
-			return 0, err
-		}
-		if back == nil {
-			continue
-		}
-		docs, err := count(value)
-		if err := errors.Join(err, back.Close()); err != nil {
-			return 0, err
-		}
-		n += docs
-	}
-	return n, nil
+	return r.hold(r.key)
 }
 
 // Terms calls f for the terms of a field in a chunk, ascending from one on, with the
@@ -211,14 +192,16 @@ type Stored struct {
 	Value []byte
 }
 
-// Stored returns the stored fields of a document, in the order in which they were added.
-func (r *Reader) Stored(n Number) (out []Stored, err error) {
+// Stored returns the stored fields of a document that are wanted, in the order in which they were
+// added.
+func (r *Reader) Stored(n Number, wanted func(name []byte) bool) (out []Stored, err error) {
 	r.key = appendStoredKey(r.key[:0], n)
-	rest, _, err := r.snap.Get(nil, r.key)
+	all, err := r.hold(r.key)
 	if err != nil {
 		return nil, err
 	}
-	for len(rest) > 0 {
+	defer func() { err = errors.Join(err, all.Close()) }()
+	for rest := all.Bytes; len(rest) > 0; {
 		name, behind, ok := cutText(rest)
 		if !ok {
 			return nil, errDamaged()
@@ -227,7 +210,10 @@ func (r *Reader) Stored(n Number) (out []Stored, err error) {
 		if !ok {
 			return nil, errDamaged()
 		}
-		out, rest = append(out, Stored{string(name), value}), behind
+		if wanted(name) {
+			out = append(out, Stored{string(name), bytes.Clone(value)})
+		}
+		rest = behind
 	}
 	return out, nil
 }

@@ -56,7 +56,7 @@ func TestJoinInAnyOrder(t *testing.T) {
 		if got, err := listed(parts[0]); err != nil || got != want {
 			r.Fatalf("%s\nin place of %s: %v", got, want, err)
 		}
-		if n, err := count(parts[0]); err != nil || n != docs {
+		if n, err := Docs(parts[0]); err != nil || n != docs {
 			r.Fatalf("%d documents in place of %d: %v", n, docs, err)
 		}
 		if err := checkHeads(parts[0], lengths); err != nil {
@@ -84,7 +84,7 @@ func checkHeads(value []byte, lengths map[uint32]byte) error {
 		}
 		docs += of.docs
 	}
-	if n, err := count(value); err != nil || docs != n || runs.Err() != nil {
+	if n, err := Docs(value); err != nil || docs != n || runs.Err() != nil {
 		return fmt.Errorf("runs of %d of %d documents: %w, %w", docs, n, err, runs.Err())
 	}
 	return nil
@@ -133,7 +133,7 @@ func FuzzList(f *testing.F) {
 		if got, err := listed(Join([]byte{spaceList}, value)); err != nil || got != want {
 			t.Fatalf("%s became %s, %v", want, got, err)
 		}
-		if n, err := count(value); err != nil || n != docs {
+		if n, err := Docs(value); err != nil || n != docs {
 			t.Fatal(n, docs, err)
 		}
 		var s Set

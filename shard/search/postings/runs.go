@@ -1,7 +1,5 @@
 package postings
 
-import "io"
-
 // Run is what the head of a run tells of its documents: enough to bound their scores without a
 // look at them.
 type Run struct {
@@ -45,10 +43,5 @@ func (s *Runs) Err() error {
 // ResetTo begins a list anew, of the documents of a run.
 func (l *List) ResetTo(r *Run) { l.Reset(r.value) }
 
-// Runs returns the runs of the list of a term in a chunk. What is returned is closed when they
-// are read no more; nil: there is no such list.
-func (r *Reader) Runs(chunk uint32, field string, term []byte) (Runs, io.Closer, error) {
-	r.key = append(appendListsKey(r.key[:0], chunk, field), term...)
-	value, back, err := r.snap.Borrow(r.key)
-	return Runs{rest: value}, back, err
-}
+// RunsOf returns the runs of the value of a list, which must stay as it is.
+func RunsOf(value []byte) Runs { return Runs{rest: value} }

@@ -29,9 +29,13 @@ func (l Limit) Refused(in, out int) bool { return !l.LogOnly && l.Exceeded(in, o
 
 const overflowText = "Reduce output must shrink more rapidly: input size: "
 
+// overflowContext ends the text: CouchDB names the view behind it where it knows it, which
+// it does not in the answers to clients.
+const overflowContext = " context: "
+
 // OverflowReason is the text of the error for a result that is too long.
 func OverflowReason(in, out int) string {
-	return overflowText + strconv.Itoa(in) + " output size: " + strconv.Itoa(out)
+	return overflowText + strconv.Itoa(in) + " output size: " + strconv.Itoa(out) + overflowContext
 }
 
 // OverflowError is the error of a group for which a function in JavaScript returned

@@ -201,7 +201,7 @@ func TestLimitOfSums(t *testing.T) {
 	}
 	rows := rowsOf(t, values...)
 	got := result(t, function(t, "_sum"), rows)
-	if !strings.HasPrefix(got, `{"error":"builtin_reduce_error","reason":"Reduce output must shrink more rapidly: input size: `) {
+	if !strings.HasPrefix(got, `{"error":"builtin_reduce_error","reason":"Reduce output must shrink more rapidly: input size: `) || !strings.HasSuffix(got, ` context: "}`) {
 		t.Errorf("got %.200s", got)
 	}
 	f := function(t, "_sum")

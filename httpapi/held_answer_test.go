@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"divan/cluster/config"
+	"divan/httpapi/apitest"
+)
+
+// TestMemoryOfHeldAnswers: the rows of a search that a client has not taken yet are memory of the
+// node. While there is none, more of it is refused and small answers are given.
+func TestMemoryOfHeldAnswers(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "25000000"}})
+	s.text(201, "PUT", "/db?q=1", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"indexes":{"i":{"index":"function (doc) { index('default', 'all ' + doc._id); index('s', doc.s, {store: true, index: false}); }"}},`+
+		`"nouveau":{"i":{"index":"function (doc) { index('text', 'default', 'all ' + doc._id); index('stored', 's', doc.s); }"}}}`)
+	s.text(200, "PUT", "/db/_security", `{"members":{"roles":[]}}`)
+	const docs, size = 24, 500_000
+	for i := range docs {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"s":%q}`, strings.Repeat("x", size)))
+	}
+	for _, path := range []string{"/db/_design/d/_search/i", "/db/_design/d/_nouveau/i"} {
+		if got := s.text(200, "GET", path+"?q=d1", nil); !strings.Contains(got, "xxx") {
+			t.Fatalf("%s: no stored field: %.300s", path, got)
+		}
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		apitest.Must(t, err)
+		_, err = io.WriteString(conn, "GET "+path+"?q=all&limit=24 HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\n\r\n")
+		apitest.Must(t, err)
+		_, err = io.ReadFull(conn, make([]byte, 100)) // the answer has begun
+		apitest.Must(t, err)
+		if n := s.api.Memory.Used(); n < docs*size-16<<10 {
+			t.Errorf("%s: %d bytes are counted of an answer that waits", path, n)
+		}
+		res := s.do("GET", path+"?q=all&limit=24", nil)
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: a second answer: %d %v", path, res.StatusCode, res.Header)
+		}
+		// The account gets no more, and a client without one gets its share beside it.
+		if res := s.do("GET", path+"?q=all&limit=8", nil); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%s: a third of it: %d", path, res.StatusCode)
+		}
+		s.text(200, "GET", path+"?q=all&limit=8", nil, "Authorization: ")
+		s.text(200, "GET", path+"?q=d1", nil)
+		apitest.Must(t, conn.Close())
+		for s.api.Memory.Used() > 0 { // it is over
+			<-time.After(time.Millisecond)
+		}
+		if got := s.text(200, "GET", path+"?q=all&limit=24", nil); strings.Count(got, strings.Repeat("x", size)) != docs {
+			t.Errorf("%s: the answer has %d bytes", path, len(got))
+		}
+	}
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
+// TestMemoryOfRanges: what the ranges of a search have found counts until it is merged, and not
+// only what of it is in the answer.
+func TestMemoryOfRanges(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "16000000"}})
+	s.text(201, "PUT", "/db?q=8", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"indexes":{"i":{"index":"function (doc) { index('default', 'all'); index('g', doc._id); index('s', doc.s, {store: true, index: false}); }"}}}`)
+	for i := range 64 {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"s":%q}`, strings.Repeat("x", 500_000)))
+	}
+	for _, more := range []string{"", "&group_field=g&group_limit=40"} {
+		if got := s.text(400, "GET", "/db/_design/d/_search/i?q=all&limit=4"+more, nil); !strings.Contains(got, "max_body_memory") {
+			t.Error(got)
+		}
+		s.text(200, "GET", "/db/_design/d/_search/i?q=all&limit=1"+strings.Replace(more, "40", "4", 1), nil)
+	}
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
+// TestMemoryOfWindows: documents that were read together and wait for the client are memory of the
+// request.
+func TestMemoryOfWindows(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "100000000"}})
+	s.text(201, "PUT", "/db?q=1", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"views":{"v":{"map":"function (doc) { emit(null, {_id: doc._id.replace(/^d/, 'd')}); }"}},`+
+		`"indexes":{"i":{"index":"function (doc) { if (doc.t) index('default', doc.t); }"}}}`)
+	s.text(200, "POST", "/db/_index", `{"index":{},"type":"text"}`)
+	const docs, size = 48, 500_000
+	var keys, entries []string
+	for i := range docs {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"t":"all","s":%q}`, strings.Repeat("x", size)))
+		keys, entries = append(keys, fmt.Sprintf("%q", fmt.Sprint("d", i))), append(entries, fmt.Sprintf(`{"id":"d%d"}`, i))
+	}
+	// Windows go by the size of the one before: how much of one waits is between a document and 16.
+	for path, body := range map[string]string{
+		"/db/_all_docs?include_docs=true":         `{"keys":[` + strings.Join(keys, ",") + `]}`,
+		"/db/_all_docs/queries":                   `{"queries":[{"include_docs":true,"keys":[` + strings.Join(keys, ",") + `]}]}`,
+		"/db/_bulk_get":                           `{"docs":[` + strings.Join(entries, ",") + `]}`,
+		"/db/_design/d/_view/v?include_docs=true": `{}`,
+		"/db/_find":                               `{"selector":{"$text":"all"},"limit":48}`,
+		"/db/_design/d/_search/i":                 `{"q":"all","limit":48,"include_docs":true}`,
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		apitest.Must(t, err)
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		apitest.Must(t, err)
+		begin := make([]byte, 3*size) // the first window is being written
+		apitest.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		n, err := io.ReadFull(conn, begin)
+		if err != nil {
+			t.Fatalf("%s: %v after %d bytes: %.500s", path, err, n, begin[:n])
+		}
+		apitest.Must(t, err)
+		if n := s.api.Memory.Used(); n < size {
+			t.Errorf("%s: %d bytes are counted of the documents that wait", path, n)
+		}
+		apitest.Must(t, conn.Close())
+		for s.api.Memory.Used() > 0 { // it is over
+			<-time.After(time.Millisecond)
+		}
+		if got := s.text(200, "POST", path, body); strings.Count(got, strings.Repeat("x", size)) != docs {
+			t.Errorf("%s: the answer has %d bytes", path, len(got))
+		}
+	}
+}
+
+// TestHeldAnswerThatNeverFits: an answer that is larger than all the memory there is for answers
+// is refused for good.
+func TestHeldAnswerThatNeverFits(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "4000000"}})
+	s.text(201, "PUT", "/db?q=1", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"indexes":{"i":{"index":"function (doc) { index('default', 'all'); index('s', doc.s, {store: true, index: false}); }"}}}`)
+	for i := range 10 {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"s":%q}`, strings.Repeat("x", 500_000)))
+	}
+	if got := s.text(400, "GET", "/db/_design/d/_search/i?q=all", nil); !strings.Contains(got, "max_body_memory") {
+		t.Error(got)
+	}
+	s.text(200, "GET", "/db/_design/d/_search/i?q=all&limit=2", nil)
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}

@@ -1,0 +1,91 @@
+package search
+
+import (
+	"cmp"
+
+	"divan/shard/search/postings"
+)
+
+// word is a term of a query. All clauses that have it share its list, which is read once.
+type word struct {
+	field string
+	term  []byte
+	docs  int // that have it, dead ones too
+
+	open  bool // list is that of chunk
+	chunk uint32
+	list  postings.Held
+}
+
+// word returns a term of a field, and how many documents have it. Each term is looked for once,
+// and many of them in turns with other queries.
+func (e *evaluation) word(field string, term []byte) (*word, error) {
+	key := fieldTerm{field, string(term)}
+	if w := e.known[key]; w != nil {
+		return w, nil
+	}
+	if err := e.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if (len(e.known)+1)%shortTerms == 0 {
+		if err := e.turn.check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.room.Take(wordBytes + len(term)); err != nil {
+		return nil, err
+	}
+	w := &word{field: field, term: term}
+	e.known[key] = w
+	for chunk := range e.r.Chunks() {
+		n, err := e.docs(w, chunk)
+		if err != nil {
+			return nil, err
+		}
+		w.docs += n
+	}
+	return w, nil
+}
+
+// docs counts the documents of the list of a word in a chunk. That of the first chunk is kept, which
+// is the one that is looked at first.
+func (e *evaluation) docs(w *word, chunk uint32) (int, error) {
+	if !w.open {
+		if err := e.openList(w, chunk); err != nil {
+			return 0, err
+		}
+		return postings.Docs(w.list.Bytes)
+	}
+	list, err := e.r.List(chunk, w.field, w.term)
+	if err != nil {
+		return 0, err
+	}
+	n, err := postings.Docs(list.Bytes)
+	return n, cmp.Or(err, list.Close())
+}
+
+func (e *evaluation) openList(w *word, chunk uint32) (err error) {
+	if w.list, err = e.r.List(chunk, w.field, w.term); err == nil {
+		w.open, w.chunk = true, chunk
+		e.opened = append(e.opened, w)
+	}
+	return err
+}
+
+// listOf returns the value of the list of a word in the chunk at hand, until that is closed.
+func (e *evaluation) listOf(w *word) ([]byte, error) {
+	if w.open && w.chunk == e.chunk {
+		return w.list.Bytes, nil
+	}
+	err := e.openList(w, e.chunk)
+	return w.list.Bytes, err
+}
+
+// list begins a list of a word in the chunk at hand.
+func (e *evaluation) list(l *postings.List, w *word) error {
+	value, err := e.listOf(w)
+	if l.Reset(value); len(value) > 0 {
+		e.lists = append(e.lists, l)
+	}
+	return err
+}

@@ -1,0 +1,271 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"divan/storage/format"
+	"divan/storage/instance"
+)
+
+// copyFiles returns a file system with the same files.
+func copyFiles(t *testing.T, from vfs.FS) *vfs.MemFS {
+	t.Helper()
+	to := vfs.NewMem()
+	_, err := vfs.Clone(from, to, "data", "data")
+	must(t, err)
+	return to
+}
+
+// flipBits flips bits of a file.
+func flipBits(t *testing.T, fs vfs.FS, name string, bits ...int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	must(t, err)
+	for _, bit := range bits {
+		var one [1]byte
+		_, err = f.ReadAt(one[:], bit/8)
+		must(t, err)
+		one[0] ^= 1 << (bit % 8)
+		_, err = f.WriteAt(one[:], bit/8)
+		must(t, err)
+	}
+	must(t, f.Close())
+}
+
+// blocksOf returns where the blocks of a table are, by what they are.
+func blocksOf(t *testing.T, fs vfs.FS, name string) map[string][2]int64 {
+	t.Helper()
+	f, err := fs.Open(name)
+	must(t, err)
+	readable, err := sstable.NewSimpleReadable(f)
+	must(t, err)
+	o := &pebble.Options{Merger: format.SumsMerger()}
+	o.EnsureDefaults()
+	ro := o.MakeReaderOptions()
+	ro.Mergers = sstable.Mergers{pebble.DefaultMerger.Name: pebble.DefaultMerger}
+	r, err := sstable.NewReader(t.Context(), readable, ro)
+	must(t, err)
+	l, err := r.Layout()
+	must(t, err)
+	out := map[string][2]int64{}
+	add := func(kind string, offset, length uint64) {
+		if length > 0 {
+			out[kind] = [2]int64{int64(offset), int64(length + 5)}
+		}
+	}
+	for i := range l.Data {
+		add(fmt.Sprint("data ", i), l.Data[i].Offset, l.Data[i].Length)
+	}
+	for _, h := range l.Index {
+		add("index", h.Offset, h.Length)
+	}
+	for _, h := range l.Filter {
+		add("filter", h.Offset, h.Length)
+	}
+	add("top index", l.TopIndex.Offset, l.TopIndex.Length)
+	add("deleted ranges", l.RangeDel.Offset, l.RangeDel.Length)
+	add("properties", l.Properties.Offset, l.Properties.Length)
+	add("metaindex", l.MetaIndex.Offset, l.MetaIndex.Length)
+	out["footer"] = [2]int64{int64(l.Footer.Offset), int64(l.Footer.Length)}
+	must(t, r.Close())
+	return out
+}
+
+// place is a file, and a part of it that is damaged.
+type place struct {
+	file, what    string
+	begin, length int64
+	closed        bool // the file of a node that was stopped
+}
+
+// placesOf returns all places of the files of an instance that have a checksum.
+func placesOf(t *testing.T, fs vfs.FS, dir string) (all []place) {
+	t.Helper()
+	files, err := fs.List(dir)
+	must(t, err)
+	for _, f := range files {
+		name := path.Join(dir, f)
+		switch {
+		case strings.HasSuffix(f, ".sst"):
+			for kind, at := range blocksOf(t, fs, name) {
+				all = append(all, place{file: name, what: kind, begin: at[0], length: at[1]})
+			}
+		case strings.HasSuffix(f, ".log"), strings.HasPrefix(f, "MANIFEST"):
+			if size := int64(len(strings.TrimRight(string(content(t, fs, name)), "\x00"))); size > 0 {
+				all = append(all, place{file: name, what: f[len(f)-3:], length: size})
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("nothing to damage")
+	}
+	return all
+}
+
+// TestFlippedBit: a bit of a file of the small stores, or of a large one, that is another one is set right: nothing is
+// lost, and an idle node says it in a few lines.
+func TestFlippedBit(t *testing.T) {
+	live := vfs.NewCrashableMem()
+	e, stop := startEngine(t, Options{FS: live})
+	const n = 20
+	models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
+	flushSmall(t, e)
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1}))
+	models = append(models, newEdits())
+	large := take(t, e, storeName(n))
+	for range 5 {
+		putDocs(t, large, models[n], docsOf{20, 1000, numbered})
+	}
+	must(t, large.inst.Flush())
+	for i := range n {
+		s := take(t, e, storeName(i))
+		putDocs(t, s, models[i], docsOf{3, 10, numbered}) // into the log
+		e.Release(s)
+	}
+	putDocs(t, large, models[n], docsOf{3, 10, numbered})
+	crashed := live.CrashClone(vfs.CrashCloneCfg{})
+	one := take(t, e, storeName(0))
+	writeOne(t, one) // behind all that is damaged of a log, so that it is known that it was durable
+	e.Release(one)
+	writeOne(t, large)
+	e.Release(large)
+	base := live.CrashClone(vfs.CrashCloneCfg{})
+	stop()
+	closed := live.CrashClone(vfs.CrashCloneCfg{})
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, dir := range []string{path.Join("data", SmallDir), e.path(storeName(n))} {
+		all := placesOf(t, base, dir)
+		for i := range all {
+			if instance.IsLog(all[i].file) { // not the last write: see TestEndOfLog
+				all[i].length = min(all[i].length, int64(len(content(t, crashed, all[i].file))))
+			}
+		}
+		for _, p := range placesOf(t, closed, dir) {
+			if p.closed = true; instance.IsLog(p.file) {
+				all = append(all, p)
+			}
+		}
+		for _, p := range all {
+			base := base
+			if p.closed {
+				base = closed
+			}
+			for range 3 {
+				bit := 8*p.begin + random.Int64N(8*p.length)
+				t.Run(fmt.Sprint(path.Base(p.file), " ", p.what, " ", bit), func(t *testing.T) {
+					fs := copyFiles(t, base)
+					flipBits(t, fs, p.file, bit)
+					synctest.Test(t, func(t *testing.T) { allThere(t, fs, models) })
+				})
+			}
+		}
+	}
+}
+
+// allThere checks that stores have what they should some seconds after a start, whether they are read or written to.
+func allThere(t *testing.T, fs vfs.FS, models []*edits) {
+	t.Helper()
+	core, logs := observer.New(zapcore.WarnLevel)
+	e, stop := startEngine(t, Options{FS: fs, Logger: zap.New(core)})
+	defer stop()
+	s, err := e.Acquire(storeName(0)) // opens the shared instance
+	if err == nil {
+		e.Release(s)
+	}
+	allThereOf(t, e, models)
+	if n := logs.Len(); n > 20 {
+		t.Errorf("%d lines are logged, the last is %v", n, logs.All()[n-1])
+	}
+}
+
+// allThereOf is allThere for an engine that runs.
+func allThereOf(t *testing.T, e *Engine, models []*edits) {
+	t.Helper()
+	<-time.After(10 * time.Second)
+	for i := range models {
+		s, err := e.Acquire(storeName(i))
+		if err != nil && i == len(models)-1 { // what stopped when it met the damage
+			<-time.After(2 * retryAfter)
+			s, err = e.Acquire(storeName(i))
+		}
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if s.Check(t.Context(), func(string) {}) != nil {
+			e.Release(s)
+			<-time.After(2 * retryAfter)
+			s, err = e.Acquire(storeName(i))
+			must(t, err)
+		}
+		checkStore(t, s)
+		models[i].compare(t, s)
+		e.Release(s)
+	}
+	if e.Stats().SmallDamaged || len(e.ContentsLost()) > 0 {
+		t.Errorf("damaged at the end; lost are %q", e.ContentsLost())
+	}
+}
+
+// TestDamageBeyondABit: where more than a bit is another one, each store has all that it had or is lost, and no other
+// file than those that were damaged matters; nothing is logged over and over.
+func TestDamageBeyondABit(t *testing.T) {
+	live := vfs.NewCrashableMem()
+	e, stop := startEngine(t, Options{FS: live})
+	const n = 20
+	models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
+	flushSmall(t, e)
+	more := makeSmall(t, e, n, n, docsOf{10, 10, numbered})
+	base := live.CrashClone(vfs.CrashCloneCfg{})
+	stop()
+	for _, p := range placesOf(t, base, path.Join("data", SmallDir)) {
+		t.Run(fmt.Sprint(path.Base(p.file), " ", p.what), func(t *testing.T) {
+			fs := copyFiles(t, base)
+			middle := 8 * (p.begin + p.length/2)
+			flipBits(t, fs, p.file, middle, middle+3, middle+9, middle+17)
+			synctest.Test(t, func(t *testing.T) { thereOrLost(t, fs, append(models, more...)) })
+		})
+	}
+}
+
+func thereOrLost(t *testing.T, fs vfs.FS, models []*edits) {
+	t.Helper()
+	core, logs := observer.New(zapcore.WarnLevel)
+	e, stop := startEngine(t, Options{FS: fs, Logger: zap.New(core)})
+	defer stop()
+	must(t, e.FindLost(t.Context()))
+	<-time.After(10 * time.Second)
+	lost := 0
+	for i := range models {
+		s, err := e.Acquire(storeName(i))
+		if errors.Is(err, ErrLost) {
+			if lost++; !e.Lost(storeName(i)) || e.Has(storeName(i)) {
+				t.Errorf("store %d is not lost: %v", i, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		models[i].compare(t, s)
+		e.Release(s)
+	}
+	if n := logs.Len(); n > 10+2*len(models) {
+		t.Errorf("%d lines are logged, the last is %v", n, logs.All()[n-1])
+	}
+	must(t, e.Create(storeName(len(models)), CreateOptions{CopyID: 1}))
+	t.Logf("%d of %d are lost", lost, len(models))
+}
