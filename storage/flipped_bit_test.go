@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"path"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -217,6 +220,73 @@ func allThereOf(t *testing.T, e *Engine, models []*edits) {
 	}
 	if e.Stats().SmallDamaged || len(e.ContentsLost()) > 0 {
 		t.Errorf("damaged at the end; lost are %q", e.ContentsLost())
+	}
+}
+
+// TestFlippedBitOnFullDisk: a bit that cannot be set right while the disk is full is set right once there is room.
+// Nothing is taken for lost meanwhile, or written anew without it.
+func TestFlippedBitOnFullDisk(t *testing.T) {
+	live := vfs.NewCrashableMem()
+	e, stop := startEngine(t, Options{FS: live})
+	const n = 5
+	models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
+	flushSmall(t, e)
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1}))
+	models = append(models, newEdits())
+	large := take(t, e, storeName(n))
+	putDocs(t, large, models[n], docsOf{100, 1000, numbered})
+	must(t, large.inst.Flush())
+	dirs := []string{path.Join("data", SmallDir), e.path(storeName(n))}
+	e.Release(large)
+	stop()
+	base := live.CrashClone(vfs.CrashCloneCfg{})
+	for _, dir := range dirs {
+		for _, p := range placesOf(t, base, dir) {
+			if !strings.HasSuffix(p.file, ".sst") || !strings.HasPrefix(p.what, "data") && p.what != "index" {
+				continue
+			}
+			t.Run(fmt.Sprint(path.Base(dir), " ", path.Base(p.file), " ", p.what), func(t *testing.T) {
+				fs := copyFiles(t, base)
+				flipBits(t, fs, p.file, 8*p.begin+13)
+				synctest.Test(t, func(t *testing.T) { mendedWithRoom(t, fs, models) })
+			})
+		}
+	}
+}
+
+func mendedWithRoom(t *testing.T, fs vfs.FS, models []*edits) {
+	t.Helper()
+	var full atomic.Bool
+	full.Store(true)
+	core, logs := observer.New(zapcore.WarnLevel)
+	e, stop := startEngine(t, Options{Logger: zap.New(core), FS: failing(fs, &full, syscall.ENOSPC, func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".dbtmp")
+	})})
+	defer stop()
+	refused := false
+	for range 20 {
+		must(t, e.FindLost(t.Context()))
+		for i := range models {
+			s, err := e.Acquire(storeName(i))
+			if err == nil {
+				err = s.Check(t.Context(), func(string) {})
+				e.Release(s)
+			}
+			if errors.Is(err, ErrLost) {
+				t.Fatal(i, err)
+			}
+			refused = refused || err != nil
+		}
+		<-time.After(4 * time.Second)
+	}
+	if !refused || len(e.ContentsLost()) > 0 {
+		t.Errorf("all was read: %t; lost are %q", !refused, e.ContentsLost())
+	}
+	full.Store(false)
+	<-time.After(time.Minute)
+	allThereOf(t, e, models)
+	if n := logs.Len(); n > 200 {
+		t.Errorf("%d lines are logged, the last is %v", n, logs.All()[n-1])
 	}
 }
 

@@ -34,7 +34,8 @@ func (e *Engine) openSmall() map[[16]byte]*Store {
 
 // mendSmall writes what can be read of all small stores into new tables, when their compactions failed at a
 // damaged file: each write would fail before long, of any of them. Where that fails they are read as
-// they are. Called before others use the instance.
+// they are. Nothing is written anew while a table may still be set right. Called before others use the
+// instance.
 func (e *Engine) mendSmall(s *smallStores) {
 	run := e.small.mend.Load()
 	switch {
@@ -43,7 +44,7 @@ func (e *Engine) mendSmall(s *smallStores) {
 	case e.small.damage.Met() && s.inst.Righted():
 		e.small.damage.Righted()
 		return
-	case !e.small.damage.Due():
+	case s.inst.Mends(), !e.small.damage.Due():
 		return
 	}
 	if err := (*run)(s); err != nil {

@@ -123,11 +123,11 @@ func (e *Engine) writableSmall(mayMake bool) (*smallStores, error) {
 func (e *Engine) admitSmall(s *smallStores) error {
 	e.noteDamage(s)
 	switch {
-	case s.ends.Load() || s.inst.ReadOnly() || s.inst.Mends() && e.small.mend.Load() != nil:
+	case s.ends.Load() || s.inst.ReadOnly() || s.inst.MendDue() && e.small.mend.Load() != nil:
 		return s.end()
 	case !e.small.damage.Met() || e.small.mend.Load() == nil:
 		return s.inst.Admit(nil)
-	case e.small.damage.Due():
+	case e.small.damage.Due() && !s.inst.Mends():
 		if err := e.roomToRewrite(s); err == nil {
 			return s.end()
 		} else if e.small.damage.Postpone(rewriteAgain) {

@@ -32,10 +32,18 @@ type Mending struct {
 
 // metTable is a damaged table. A file of another size or time is another one: numbers of tables come again.
 type metTable struct {
-	size  int64
-	time  time.Time
-	tried bool // it was tried to set it right
+	size   int64
+	time   time.Time
+	tried  bool      // whether it can be set right is known
+	unread int       // tries that ended with an error of the disk, which says nothing of the table
+	after  time.Time // when the next try is due
 }
+
+const (
+	mendAgain = 30 * time.Second // after a try that ended with an error of the disk
+	// maxTries is how many such tries there are before what the disk does not read is taken for damaged.
+	maxTries = 5
+)
 
 // Corrected is how many bits were set right.
 func (m *Mending) Corrected() int64 { return m.corrected.Load() }
@@ -75,8 +83,9 @@ func (m *Mending) forgetGone(fs vfs.FS) {
 	}
 }
 
-// of returns the tables of a directory that are damaged, of which fresh were not tried yet.
-func (m *Mending) of(fs vfs.FS, dir string) (all, fresh []string) {
+// of returns the tables of a directory that are damaged, of which untried may still be set right, and due
+// may be tried now.
+func (m *Mending) of(fs vfs.FS, dir string) (all, untried, due []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for path, t := range m.tables {
@@ -84,47 +93,63 @@ func (m *Mending) of(fs vfs.FS, dir string) (all, fresh []string) {
 			continue
 		}
 		all = append(all, path)
-		if !t.tried {
-			fresh = append(fresh, path)
+		if t.tried {
+			continue
+		}
+		untried = append(untried, path)
+		if time.Until(t.after) <= 0 {
+			due = append(due, path)
 		}
 	}
-	return all, fresh
+	return all, untried, due
 }
 
 // tried notes that it was tried to set a table right. One that is whole now, or gone, is not
-// damaged.
-func (m *Mending) tried(path string, whole bool) {
+// damaged. An error of the disk, such as one that is full or a read that is refused, says nothing of the
+// table: it is tried again after a pause.
+func (m *Mending) tried(path string, whole bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, met := m.tables[path]
 	switch {
-	case whole:
+	case !met:
+	case err == nil && whole:
 		delete(m.tables, path)
-	case met:
+	case err == nil:
 		t.tried = true
+		m.tables[path] = t
+	default:
+		t.unread++
+		t.tried, t.after = t.unread >= maxTries, time.Now().Add(mendAgain)
 		m.tables[path] = t
 	}
 }
 
-// Mends reports whether damaged tables were met since the instance was opened that may be whole when
-// it is opened anew.
+// Mends reports whether damaged tables are known that may be whole when the instance is opened anew, now or
+// later. Until then nothing that it has counts as lost.
 func (i *Instance) Mends() bool {
-	_, fresh := i.shared.Mending.of(i.shared.FS, i.Dir)
-	return len(fresh) > 0
+	_, untried, _ := i.shared.Mending.of(i.shared.FS, i.Dir)
+	return len(untried) > 0
+}
+
+// MendDue is Mends for tables that may be tried now.
+func (i *Instance) MendDue() bool {
+	_, _, due := i.shared.Mending.of(i.shared.FS, i.Dir)
+	return len(due) > 0
 }
 
 // mendTables sets right what can be of the tables that are known to be damaged.
 func (i *Instance) mendTables(k Kind) {
 	i.shared.Mending.forgetGone(i.shared.FS)
-	_, fresh := i.shared.Mending.of(i.shared.FS, i.Dir)
-	for _, path := range fresh {
+	_, _, due := i.shared.Mending.of(i.shared.FS, i.Dir)
+	for _, path := range due {
 		whole, err := i.mendTable(path, i.options(k))
 		if err != nil {
 			i.log.Error("a damaged file could not be set right", zap.String("file", path), zap.Error(err))
 		}
-		i.shared.Mending.tried(path, whole && err == nil)
+		i.shared.Mending.tried(path, whole, err)
 	}
-	i.stall.righted.Store(len(fresh) > 0 && i.Mended())
+	i.stall.righted.Store(len(due) > 0 && i.Mended())
 }
 
 // Righted reports whether tables were damaged, and all of them were set right before the instance was opened.
@@ -132,7 +157,7 @@ func (i *Instance) Righted() bool { return i.stall.righted.Load() }
 
 // Mended reports whether no table of the instance is known to be damaged.
 func (i *Instance) Mended() bool {
-	all, _ := i.shared.Mending.of(i.shared.FS, i.Dir)
+	all, _, _ := i.shared.Mending.of(i.shared.FS, i.Dir)
 	return len(all) == 0
 }
 

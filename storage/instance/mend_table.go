@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"regexp"
 	"runtime/debug"
@@ -24,6 +25,7 @@ type mended struct {
 	vfs.File
 	size  int64
 	flips []flip
+	err   error // why the disk did not read all that was asked of it
 	noop  objstorage.NoopReadHandle
 }
 
@@ -31,7 +33,7 @@ type mended struct {
 const maxFlips = 64
 
 // mendTable has a table in which bits are other ones, one of each block at most, make way for one where they are set
-// right, if nothing of that one is damaged: whole. A table that is gone is whole.
+// right, if nothing of that one is damaged: whole. A table that is gone is whole. The error is one of the disk.
 func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err error) {
 	f, err := i.shared.FS.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -48,9 +50,11 @@ func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err er
 	m := &mended{File: f, size: info.Size()}
 	m.noop = objstorage.MakeNoopReadHandle(m)
 	o.EnsureDefaults()
-	whole, err = m.whole(o.MakeReaderOptions())
-	if err != nil || !whole || len(m.flips) == 0 {
-		return whole, err
+	if whole = m.whole(o.MakeReaderOptions()); m.err != nil {
+		return false, m.err
+	}
+	if !whole || len(m.flips) == 0 {
+		return whole, nil
 	}
 	if err := m.replace(i.shared.FS, path); err != nil {
 		return false, err
@@ -61,18 +65,14 @@ func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err er
 
 // whole looks for the bits that are other ones, and reports whether with them nothing is damaged. Pebble trusts a block
 // with the right sum: where it has that by chance, reading it may panic or read what is not its own.
-func (m *mended) whole(o sstable.ReaderOptions) (whole bool, err error) {
+func (m *mended) whole(o sstable.ReaderOptions) (whole bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {
-			whole, err = false, nil
+			whole = false
 		}
 	}()
-	whole, err = m.mend(o)
-	if err == nil && whole && len(m.flips) > 0 {
-		whole = m.readable(o) == nil
-	}
-	return whole, err
+	return m.mend(o) && (len(m.flips) == 0 || m.readable(o) == nil)
 }
 
 // replace has a copy with the bits that are set right take the place of the table. The file stays as it is where it
@@ -160,28 +160,24 @@ func readPoints(r *sstable.Reader, compare func(a, b []byte) int) (n uint64, err
 	return n, it.Error()
 }
 
-// mend sets right what it can.
-func (m *mended) mend(o sstable.ReaderOptions) (whole bool, err error) {
+// mend sets right what it can, and reports whether no block is damaged then.
+func (m *mended) mend(o sstable.ReaderOptions) (whole bool) {
 	var blocks []block.Handle
+	var err error
 	for len(m.flips) < maxFlips { // the footer, and what names the blocks
 		if blocks, err = m.blocks(o); err == nil {
 			break
 		}
 		if !pebble.IsCorruptionError(err) {
-			return false, err
+			return false
 		}
 		h, named := damagedBlock(err)
-		if !named && !m.mendFooter(o) {
-			return false, nil
-		}
-		if named {
-			if ok, err := m.mendBlock(h); err != nil || !ok {
-				return false, err
-			}
+		if !named && !m.mendFooter(o) || named && !m.mendBlock(h) {
+			return false
 		}
 	}
-	if err != nil {
-		return false, nil //nolint:nilerr // too much is damaged
+	if err != nil { // too much is damaged
+		return false
 	}
 	for _, h := range blocks {
 		if h.Length == 0 {
@@ -189,16 +185,16 @@ func (m *mended) mend(o sstable.ReaderOptions) (whole bool, err error) {
 		}
 		text, err := m.block(h)
 		if err != nil {
-			return false, err
+			return false
 		}
 		if block.ValidateChecksum(block.ChecksumTypeCRC32c, text, h) == nil {
 			continue
 		}
-		if ok, err := m.mendBlock(h); err != nil || !ok || len(m.flips) >= maxFlips {
-			return false, err
+		if !m.mendBlock(h) || len(m.flips) >= maxFlips {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // blocks returns all blocks that the table has.
@@ -249,21 +245,21 @@ func (m *mended) block(h block.Handle) ([]byte, error) {
 // such as a filter, a single bit fits the sum by chance too often when more than a bit is wrong.
 const largestMended = 64 << 10
 
-// mendBlock sets a bit of a block right.
-func (m *mended) mendBlock(h block.Handle) (ok bool, err error) {
+// mendBlock sets a bit of a block right, and reports whether it could.
+func (m *mended) mendBlock(h block.Handle) bool {
 	if h.Length > largestMended {
-		return false, nil
+		return false
 	}
 	text, err := m.block(h)
 	if err != nil {
-		return false, err
+		return false
 	}
 	sum := h.Length + block.TrailerLen - 4
 	at, mask, ok := bitflip.FindStored(text[:sum], binary.LittleEndian.Uint32(text[sum:]))
 	if ok {
 		m.flips = append(m.flips, flip{int64(h.Offset) + int64(at), mask})
 	}
-	return ok, nil
+	return ok
 }
 
 // footer is as long as that of a table is at most.
@@ -293,6 +289,9 @@ func (m *mended) read(p []byte, off int64) error {
 	n, err := m.File.ReadAt(p, off)
 	if n == len(p) {
 		err = nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
 	}
 	for _, fl := range m.flips {
 		if i := fl.at - off; i >= 0 && i < int64(n) {

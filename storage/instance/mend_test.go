@@ -3,15 +3,19 @@ package instance
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
@@ -255,6 +259,60 @@ func TestMendTable(t *testing.T) {
 	}
 }
 
+// TestMendTableOnFailingDisk: an error of the disk, wherever it comes, says nothing of the table, and leaves it as it is.
+func TestMendTableOnFailingDisk(t *testing.T) {
+	fs := vfs.NewMem()
+	const path = "000005.sst"
+	madeTable(t, fs, path)
+	sound := textOf(t, fs, path)
+	flipped := bytes.Clone(sound)
+	flipped[97] ^= 16
+	for fails := 1; ; fails++ {
+		put(t, fs, path, flipped)
+		ops := 0
+		i := &Instance{log: zap.NewNop(), shared: &Shared{FS: errorfs.Wrap(fs, errorfs.InjectorFunc(func(errorfs.Op) error {
+			if ops++; ops == fails {
+				return errorfs.ErrInjected
+			}
+			return nil
+		}))}}
+		whole, err := i.mendTable(path, &pebble.Options{})
+		if ops < fails {
+			if !whole || err != nil || fails < 8 {
+				t.Errorf("%t, %v after %d operations", whole, err, ops)
+			}
+			return
+		}
+		text := textOf(t, fs, path)
+		if whole || !errors.Is(err, errorfs.ErrInjected) || !bytes.Equal(text, flipped) && !bytes.Equal(text, sound) {
+			t.Fatalf("operation %d failed: %t, %v", fails, whole, err)
+		}
+	}
+}
+
+// TestTriesToMend: a try that ended with an error of the disk is made again after a pause, a few times.
+func TestTriesToMend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		var m Mending
+		put(t, fs, "000001.sst", []byte("one"))
+		m.met(fs, "000001.sst")
+		for n := range maxTries {
+			if _, untried, due := m.of(fs, fs.PathDir("000001.sst")); len(untried) != 1 || len(due) != 1 {
+				t.Errorf("try %d: %q may be tried, %q now", n, untried, due)
+			}
+			m.tried("000001.sst", false, errorfs.ErrInjected)
+			if _, _, due := m.of(fs, fs.PathDir("000001.sst")); len(due) != 0 {
+				t.Errorf("try %d: %q are due without a pause", n, due)
+			}
+			<-time.After(mendAgain)
+		}
+		if all, untried, _ := m.of(fs, fs.PathDir("000001.sst")); len(all) != 1 || len(untried) != 0 {
+			t.Errorf("%q are damaged, %q may be tried for ever", all, untried)
+		}
+	})
+}
+
 // firstBlock returns where the first block of a table ends.
 func firstBlock(t *testing.T, table []byte) int {
 	t.Helper()
@@ -277,7 +335,7 @@ func TestDamagedTablesAreForgotten(t *testing.T) {
 		if !m.met(fs, name) || m.met(fs, name) {
 			t.Error("it is news once")
 		}
-		m.tried(name, false)
+		m.tried(name, false, nil)
 	}
 	if err := fs.Remove("000001.sst"); err != nil {
 		t.Fatal(err)
@@ -286,7 +344,7 @@ func TestDamagedTablesAreForgotten(t *testing.T) {
 	if !m.met(fs, "000002.sst") {
 		t.Error("another table is taken for the one of before")
 	}
-	if all, fresh := m.of(fs, fs.PathDir("000001.sst")); len(all) != 1 || len(fresh) != 1 {
-		t.Errorf("%q are damaged, %q were not tried", all, fresh)
+	if all, untried, due := m.of(fs, fs.PathDir("000001.sst")); len(all) != 1 || len(untried) != 1 || len(due) != 1 {
+		t.Errorf("%q are damaged, %q were not tried, %q are due", all, untried, due)
 	}
 }

@@ -31,8 +31,8 @@ type Scheduler struct {
 		sync.Mutex
 		running int
 		waiting map[*StoreScheduler]struct{}
-		held    bool      // no compaction of a derived store begins
-		resumed time.Time // delays until then are over
+		held    bool   // no compaction of a derived store begins
+		resumed uint64 // how often HoldDerived ended all delays
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *Scheduler) HoldDerived(hold bool) {
 	s.mu.Lock()
 	s.mu.held = hold
 	if !hold {
-		s.mu.resumed = time.Now()
+		s.mu.resumed++
 	}
 	s.mu.Unlock()
 	s.wake()
@@ -100,7 +100,7 @@ type StoreScheduler struct {
 	calls   int // calls into db in progress
 	closed  bool
 	notYet  time.Time // no grant before
-	since   time.Time // when notYet was set
+	resumed uint64    // Scheduler.mu.resumed when notYet was set
 	derived bool
 }
 
@@ -184,8 +184,8 @@ func (c *StoreScheduler) Done() {
 func (c *StoreScheduler) Delay(d time.Duration) {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
-	c.since = time.Now()
-	c.notYet = c.since.Add(d)
+	c.resumed = c.node.mu.resumed
+	c.notYet = time.Now().Add(d)
 }
 
 // SetDerived says that the store can be made again from others: see HoldDerived. It
@@ -203,7 +203,7 @@ func (c *StoreScheduler) delayedLocked() bool {
 	if c.derived && c.node.mu.held {
 		return true
 	}
-	return !c.notYet.IsZero() && c.since.After(c.node.mu.resumed) && time.Now().Before(c.notYet)
+	return !c.notYet.IsZero() && c.resumed == c.node.mu.resumed && time.Now().Before(c.notYet)
 }
 
 func (c *StoreScheduler) takeLocked() {
