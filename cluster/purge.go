@@ -81,13 +81,15 @@ type purging struct {
 	count quorum.Write
 	out   []PurgeOutcome
 	doubt error // why a copy may have done it unseen
+	first bool  // the copy that comes first has answered, or cannot
 }
 
 // purge has every copy of a range do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
-// same, and one that does not is noted for repair. before is what was purged by an
-// older map: a purge is done once, by its uuid.
+// same, and one that does not is noted for repair. The copy that decides edits is
+// waited for a little longer: views and searches read it. before is what was purged
+// by an older map: a purge is done once, by its uuid.
 func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
 	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.Copies), len(s.Joining), w), out: make([]PurgeOutcome, len(items))}
 	if s.PerNode != nil {
@@ -107,6 +109,10 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 		}
 	}
 	outcome, err := p.count.Outcome()
+	if !p.first && err == nil {
+		p.Limit = fanout.MostPatience
+		_ = p.Wait(ctx) // enough copies have done it, whether this one answers or not
+	}
 	if fault.Is(err, fault.NoCopy) && p.doubt != nil {
 		err = p.doubt // for it is not said that nothing was done
 	}
@@ -137,6 +143,7 @@ func (p *purging) Request(_ int, t fanout.Target) (fanout.Target, bool) { return
 // Take implements fanout.Decider.
 func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step {
 	t := p.Copies[a.At]
+	p.first = p.first || a.At == 0
 	switch {
 	case a.Unreached:
 		p.db.missed(t)
@@ -149,7 +156,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 			p.out[k].Purged = a.Got[k].Purged
 		}
 	}
-	if p.enough() {
+	if p.enough() && (p.first || p.Limit == 0) {
 		return quorum.Enough
 	}
 	return quorum.Wait

@@ -3,7 +3,9 @@ package cluster
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -30,6 +32,33 @@ func TestWrittenAgainAfterPurge(t *testing.T) {
 		if want := fmt.Sprintf("%s {} 1", rev); has != want {
 			t.Errorf("%s has %s, want %s", node, has, want)
 		}
+	}
+}
+
+// TestPurgeOnTheCopyThatIsRead: views and searches read the copy that decides edits, which has done a
+// purge that was acknowledged unless it is very slow. That does not fail a purge that others have done.
+func TestPurgeOnTheCopyThatIsRead(t *testing.T) {
+	for _, tr := range []trouble{fine, slow, silent, away, failing} {
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			d = d.ordered(node2, node1, node3)
+			rev := put(t, d, "a", doc.Rev{}, `{}`)
+			w.settleWrites()
+			up := w.trouble(tr, node2)
+			began := time.Now()
+			got, err := d.Purge(t.Context(), 0, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{rev}}})
+			if err != nil || got[0].Err != nil || got[0].Accepted || len(got[0].Purged) != 1 {
+				t.Errorf("trouble %v: %+v, %v", tr, got, err)
+			}
+			if took := time.Since(began); took > fanout.MostPatience {
+				t.Errorf("trouble %v: it took %v", tr, took)
+			}
+			if has := w.everywhere(t, d, "a")[node2]; (tr == fine || tr == slow) && has != "missing" {
+				t.Errorf("trouble %v: the copy that is read has %s", tr, has)
+			}
+			up()
+			w.settleWrites()
+		})
 	}
 }
 
