@@ -82,9 +82,7 @@ func (k *keyed) next() (*shard.Row, error) {
 func (k *keyed) measure() error {
 	bytes := 0
 	for i := range k.rows {
-		if d := k.rows[i].Doc; d != nil {
-			bytes += len(d.Body)
-		}
+		bytes += k.rows[i].Doc.Size()
 	}
 	return k.docs.Read(len(k.rows), bytes)
 }

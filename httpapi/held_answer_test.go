@@ -81,6 +81,25 @@ func TestMemoryOfRanges(t *testing.T) {
 	}
 }
 
+// TestMemoryOfTextHits: a refusal of memory for the hits of a _find has its own name, not that of a
+// query that is wrong.
+func TestMemoryOfTextHits(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "40000"}})
+	s.text(201, "PUT", "/db?q=1", nil)
+	s.text(200, "POST", "/db/_index", `{"index":{},"type":"text"}`)
+	for i := range 300 {
+		s.text(201, "PUT", fmt.Sprintf("/db/%s%d", strings.Repeat("d", 300), i), `{"t":"all"}`)
+	}
+	if got := s.text(400, "POST", "/db/_find", `{"selector":{"$text":"all"},"limit":200}`); !strings.Contains(got, `"too_large"`) {
+		t.Error(got)
+	}
+	s.text(201, "PUT", "/db/one", `{"t":"one"}`)
+	s.text(200, "POST", "/db/_find", `{"selector":{"$text":"one"}}`)
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
 // TestMemoryOfWindows: documents that were read together and wait for the client are memory of the
 // request.
 func TestMemoryOfWindows(t *testing.T) {

@@ -101,13 +101,11 @@ func (r *OpenRevsRequest) needsHistory(rec *doc.Record) bool {
 	return r.WithPath || slices.ContainsFunc(r.Revs, func(v doc.Rev) bool { return v.Pos < rec.Below.Tip })
 }
 
-// sizeOf returns how many bytes the bodies have.
+// sizeOf returns how many bytes the documents have.
 func sizeOf(results []RevResult) int {
 	n := 0
 	for i := range results {
-		if results[i].Doc != nil {
-			n += len(results[i].Doc.Body)
-		}
+		n += results[i].Doc.Size()
 	}
 	return n
 }

@@ -75,7 +75,7 @@ func (q *rereading) read() error {
 			continue
 		}
 		q.examined++
-		bytes += len(d.Body)
+		bytes += d.Size()
 		q.text = shard.AppendDoc(q.text[:0], d)
 		ok, err := r.find.Selector.Match(q.work, q.text)
 		if err != nil {

@@ -149,9 +149,7 @@ func (t *textRows) read() (more bool, err error) {
 	}
 	size := 0
 	for i := range t.docs {
-		if d := t.docs[i].Doc; d != nil {
-			size += len(d.Body)
-		}
+		size += t.docs[i].Doc.Size()
 	}
 	return true, t.window.Read(n, size)
 }
@@ -202,10 +200,11 @@ func (t *textRows) count() (n int64, err error) {
 	}
 }
 
-// textError gives a refusal of a full-text query the name that Mango has for it.
+// textError gives a refusal of a full-text query the name that Mango has for it. One that has a name, such
+// as a refusal of memory, keeps it.
 func (r *Rows) textError(err error) error {
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Kind != fault.BadRequest {
+	if !errors.As(err, &f) || f.Kind != fault.BadRequest || f.Code != "" {
 		return err
 	}
 	code := "text_search_error"

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"divan/storage/fault"
@@ -20,6 +21,7 @@ func TestDoubtful(t *testing.T) {
 		want bool
 	}{
 		{name: "an answer", err: errConflict},
+		{name: "no copy can mend it", err: Final(fault.New(fault.Busy, "no memory"))},
 		{name: "it does not take part", err: fault.New(fault.Unavailable, "maintenance")},
 		{name: "it holds no such copy", err: fault.New(fault.NoCopy, "no_db_file")},
 		{name: "it knows a newer map", err: fault.NewStaleMap(7)},
@@ -34,6 +36,15 @@ func TestDoubtful(t *testing.T) {
 				t.Fatalf("got %v", got)
 			}
 		})
+	}
+}
+
+func TestFinal(t *testing.T) {
+	busy := fault.New(fault.Busy, "no memory")
+	for _, err := range []error{Final(busy), fmt.Errorf("open: %w", Final(busy))} {
+		if Usable(busy) || !Usable(err) || !fault.Is(err, fault.Busy) || fault.Reason(err) != "no memory" {
+			t.Errorf("%v is usable: %t", err, Usable(err))
+		}
 	}
 }
 

@@ -210,6 +210,9 @@ func (q *Write) Open() bool {
 // Usable reports whether err is an answer about the edit, which holds for
 // every copy, or only says that this copy could not answer.
 func Usable(err error) bool {
+	if _, final := errors.AsType[finalError](err); final {
+		return true
+	}
 	switch fault.KindOf(err) {
 	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy, fault.Closed,
 		fault.Corruption, fault.InsufficientStorage, fault.Busy, fault.StaleMap:
@@ -218,6 +221,15 @@ func Usable(err error) bool {
 		return true
 	}
 }
+
+// finalError is one that Usable is true of.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// Final returns an error that says the same, of which Usable is true. It is for what this node refuses
+// whichever copy answers, such as memory for the answers.
+func Final(err error) error { return finalError{err} }
 
 // Doubtful reports whether a copy that gave this error to an edit may have
 // done it: the answer got lost, or trouble came after it was applied. A copy

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"divan/cluster/fanout"
+	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard/search"
 )
@@ -45,7 +46,9 @@ func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from
 	}
 	size, whole := replica.SizeOfSearch(&rows)
 	if err == nil {
-		err = p.held.add(size)
+		if err = p.held.add(size); err != nil {
+			err = quorum.Final(err) // it is this node's memory, whichever copy answers
+		}
 	}
 	if err != nil {
 		rows.Close()

@@ -76,7 +76,7 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 	found := p.linked[p.at]
 	delete(p.linked, p.at)
 	if found != nil {
-		d.bytes = max(d.bytes-len(found.Body), 0)
+		d.bytes = max(d.bytes-found.Size(), 0)
 		d.held.Reduce(d.bytes)
 	}
 	return found, nil
@@ -115,7 +115,7 @@ func (d *documents) look(p *part) error {
 	for i := range found {
 		if one := found[i].Doc; one != nil && !found[i].Deleted && !one.Deleted {
 			p.linked[rows[i]] = one
-			bytes += len(one.Body)
+			bytes += one.Size()
 		}
 	}
 	if err := d.window.Read(len(ids), bytes); err != nil {

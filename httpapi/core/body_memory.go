@@ -99,7 +99,7 @@ func (m *Memory) Hold(n int) error {
 		m.answer += int64(n)
 		return nil
 	case never:
-		return fault.New(fault.BadRequest, "The answer is too large for [chttpd] max_body_memory: ask for less at a time.")
+		return &fault.Error{Kind: fault.BadRequest, Code: "too_large", Reason: "The answer is too large for [chttpd] max_body_memory: ask for less at a time."}
 	}
 	return fault.New(fault.Busy, "Answers that were not taken yet hold all memory there is for them, or the share of this account. Try again.")
 }

@@ -103,9 +103,7 @@ func (r *bulkGetReader) fill(first int) error {
 			}
 		}
 		for k := range got[j] {
-			if d := got[j][k].Doc; d != nil {
-				bytes += len(d.Body)
-			}
+			bytes += got[j][k].Doc.Size()
 		}
 	}
 	return r.window.Read(len(wanted), bytes)

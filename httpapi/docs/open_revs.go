@@ -37,10 +37,8 @@ func getOpenRevs(c *core.Call, o *docOptions) error {
 	}
 	room := c.Memory.HoldInSteps()
 	for i := range results {
-		if d := results[i].Doc; d != nil {
-			if err := room(len(d.Body)); err != nil { // all of them wait for the client
-				return err
-			}
+		if err := room(results[i].Doc.Size()); err != nil { // all of them wait for the client
+			return err
 		}
 	}
 	if asParts {

@@ -40,9 +40,7 @@ func (d *documents) write(out *core.Stream, hits []index.Hit, i int) error {
 		d.first = i
 		size := 0
 		for k := range d.rows {
-			if one := d.rows[k].Doc; one != nil {
-				size += len(one.Body)
-			}
+			size += d.rows[k].Doc.Size()
 		}
 		if err := d.window.Read(len(ids), size); err != nil {
 			return err
