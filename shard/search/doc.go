@@ -19,7 +19,7 @@
 // all is collected (ties.go).
 //
 // Collectors take what matches: the first hits (top.go), groups (group.go), counts of facets
-// (counts.go) and of ranges (ranges.go). Filters say what is looked at: drilldown.go, and a
+// (facet_counts.go) and of ranges (facet_ranges.go). Filters say what is looked at: drilldown.go, and a
 // partition by its ids (ids.go), which is also how _id is queried. Compare and CompareGroups
 // are the orders in which the answers of copies are merged.
 package search

@@ -73,11 +73,6 @@ func (n *treeNode) node() Node {
 	}
 }
 
-// less is the order of nodes.
-func (n *treeNode) less(pos uint64, id string) bool {
-	return n.pos < pos || n.pos == pos && n.id < id
-}
-
 // index returns the place of a revision in nodes.
 func (t *Tree) index(pos uint64, id string) (int, bool) {
 	if len(t.nodes) == 0 || pos < t.nodes[0].pos {
@@ -95,24 +90,6 @@ func (t *Tree) index(pos uint64, id string) (int, bool) {
 
 // Len returns the number of revisions in the tree.
 func (t *Tree) Len() int { return len(t.nodes) }
-
-// Winner returns the greatest leaf by (not deleted, position, raw id); false
-// for an empty tree.
-func (t *Tree) Winner() (Node, bool) {
-	if len(t.nodes) == 0 {
-		return Node{}, false
-	}
-	// The last node is a leaf, by I1 and I2, and the greatest among equally
-	// deleted ones.
-	best := len(t.nodes) - 1
-	for i := best; i >= 0; i-- {
-		if n := &t.nodes[i]; !n.inner && !n.deleted {
-			best = i
-			break
-		}
-	}
-	return t.nodes[best].node(), true
-}
 
 // Leaves returns all leaves in descending order of (not deleted, position, raw
 // id): the winner, the conflicts, the deleted conflicts.
@@ -336,57 +313,7 @@ func (t *Tree) keep(stays func(i int) bool) []Node {
 	return removed
 }
 
-// Stem cuts every path from a leaf towards its root to the newest limit
-// revisions and returns the nodes that are on no path any more, oldest first.
-// Paths that share a revision they both keep stay joined there, others become
-// roots of their own (semantics.md 2.7). A limit below 1 is taken as 1: leaves
-// always stay.
-func (t *Tree) Stem(limit int) []Node {
-	limit = max(limit, 1)
-	if len(t.nodes) <= limit {
-		return nil
-	}
-	if t.line() {
-		return t.cut(len(t.nodes) - limit)
-	}
-	// reach is how many revisions of a path, the node included, may still be
-	// kept from that node upward: the greatest over all leaves below it.
-	reach := make([]int, len(t.nodes))
-	for i := len(t.nodes) - 1; i >= 0; i-- {
-		if !t.nodes[i].inner {
-			reach[i] = limit
-		}
-		if up := t.nodes[i].parent; up != noParent {
-			reach[up] = max(reach[up], reach[i]-1)
-		}
-	}
-	for i := range t.nodes {
-		if reach[i] == 1 { // the oldest one of every path it is on
-			t.nodes[i].parent = noParent
-		}
-	}
-	return t.keep(func(i int) bool { return reach[i] > 0 })
-}
-
-// line reports whether the tree is one path.
-func (t *Tree) line() bool {
-	for i := range t.nodes {
-		if int(t.nodes[i].parent) != i-1 {
-			return false
-		}
-	}
-	return true
-}
-
-// cut is Stem for a tree that is one path: the oldest n revisions go.
-func (t *Tree) cut(n int) []Node {
-	removed := make([]Node, n)
-	for i := range removed {
-		removed[i] = t.nodes[i].node()
-	}
-	t.nodes = slices.Delete(t.nodes, 0, n)
-	for i := range t.nodes {
-		t.nodes[i].parent = int32(i - 1)
-	}
-	return removed
+// less is the order of nodes.
+func (n *treeNode) less(pos uint64, id string) bool {
+	return n.pos < pos || n.pos == pos && n.id < id
 }
