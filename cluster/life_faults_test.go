@@ -56,7 +56,7 @@ func TestLifeWithTrouble(t *testing.T) {
 					})
 					step("sync"+name, 0, func() error { return handle.SyncShards(ctx) })
 				}
-				step("purge", slowness, func() error {
+				step("purge", fanout.MostPatience, func() error { // the copy that is read is waited for
 					out, err := d.Purge(ctx, 0, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}})
 					if err == nil && out[0].Accepted {
 						return fault.New(fault.Internal, "only accepted")
@@ -94,6 +94,7 @@ func TestPurgeWithTrouble(t *testing.T) {
 		t.Run(fmt.Sprint(tc.trouble, " ", tc.w), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
 				t.Helper()
+				d = d.ordered(node1, node2, node3) // for a first copy that is silent see TestPurgeOnTheCopyThatIsRead
 				rev := put(t, d, "a", doc.Rev{}, `{}`)
 				w.settleWrites()
 				w.trouble(tc.trouble, node3)

@@ -80,15 +80,24 @@ type purging struct {
 	items []shard.PurgeItem
 	count quorum.Write
 	out   []PurgeOutcome
-	doubt error // why a copy may have done it unseen
-	first bool  // the copy that comes first has answered, or cannot
+	doubt error  // why a copy may have done it unseen
+	said  []said // by copy
 }
+
+// said is what is known of a copy's answer.
+type said uint8
+
+const (
+	saidNothing said = iota
+	saidDone
+	saidFailed
+)
 
 // purge has every copy of a range do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
-// same, and one that does not is noted for repair. The copy that decides edits is
-// waited for a little longer: views and searches read it. before is what was purged
+// same, and one that does not is noted for repair. The copy that comes first of those
+// that can is waited for a little longer: views and searches read it. before is what was purged
 // by an older map: a purge is done once, by its uuid.
 func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
 	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.Copies), len(s.Joining), w), out: make([]PurgeOutcome, len(items))}
@@ -100,6 +109,7 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 		p.out[k].Purged = before[k].Purged
 	}
 	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.All(), p, p.purgeAt, true
+	p.said = make([]said, len(p.Copies))
 	p.Start(ctx, len(p.Copies))
 	if !p.enough() {
 		if late := p.Wait(ctx); late != nil {
@@ -109,7 +119,7 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 		}
 	}
 	outcome, err := p.count.Outcome()
-	if !p.first && err == nil {
+	if err == nil && p.doubt == nil && !p.readable() {
 		p.Limit = fanout.MostPatience
 		_ = p.Wait(ctx) // enough copies have done it, whether this one answers or not
 	}
@@ -121,6 +131,22 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 		p.out[k].Accepted, p.out[k].Err = outcome == quorum.Accepted, err
 	}
 	return p.out
+}
+
+// readable reports whether the copies that views and searches read have done it: of each range the
+// first full copy that did not fail.
+func (p *purging) readable() bool {
+	var ranges []string
+	for i, t := range p.Copies {
+		if t.Joining || p.said[i] == saidFailed || slices.Contains(ranges, t.Name) {
+			continue
+		}
+		if p.said[i] == saidNothing {
+			return false
+		}
+		ranges = append(ranges, t.Name)
+	}
+	return true
 }
 
 func (p *purging) enough() bool {
@@ -143,7 +169,9 @@ func (p *purging) Request(_ int, t fanout.Target) (fanout.Target, bool) { return
 // Take implements fanout.Decider.
 func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step {
 	t := p.Copies[a.At]
-	p.first = p.first || a.At == 0
+	if p.said[a.At] = saidDone; a.Err != nil || a.Unreached {
+		p.said[a.At] = saidFailed
+	}
 	switch {
 	case a.Unreached:
 		p.db.missed(t)
@@ -156,7 +184,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 			p.out[k].Purged = a.Got[k].Purged
 		}
 	}
-	if p.enough() && (p.first || p.Limit == 0) {
+	if p.enough() && (p.Limit == 0 || p.readable()) {
 		return quorum.Enough
 	}
 	return quorum.Wait

@@ -76,8 +76,11 @@ func (e *Engine) LossNews() <-chan struct{} { return e.contents.news }
 
 // noteContent notes that a store cannot be opened because what it held is lost, and returns what is said of it.
 func (e *Engine) noteContent(name string, inst *instance.Instance, err error) error {
-	if e.o.ReadOnly || inst.ReadOnly() || !fault.Is(err, fault.Corruption) || inst.Mends() {
+	switch {
+	case e.o.ReadOnly || inst.ReadOnly() || !fault.Is(err, fault.Corruption):
 		return err
+	case inst.Mends():
+		return fault.Wrap(fault.Unavailable, "A damaged file of the shard is set right.", err)
 	}
 	if e.contents.note(name) {
 		e.log.Error("what a shard had cannot be read", zap.String("store", name), zap.Error(err))
@@ -123,7 +126,7 @@ func (e *Engine) FindLost(ctx context.Context) error {
 func (e *Engine) tendSmall() {
 	e.mu.Lock()
 	en := e.mu.entries[SmallDir]
-	damaged := en != nil && en.busy == nil && en.store.base().inst.Unreadable()
+	damaged := en != nil && en.busy == nil && (en.store.base().inst.Unreadable() || e.small.damage.Met())
 	e.mu.Unlock()
 	if !damaged || !e.mendDamaged() {
 		return

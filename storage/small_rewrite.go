@@ -83,7 +83,7 @@ func (e *Engine) rewriteSmall(ctx context.Context, s *smallStores) error {
 		}
 	}
 	slices.SortFunc(stores, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	r := small.Rewrite{FS: e.o.FS, Dir: s.inst.Dir, Aside: e.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err, Certain: e.small.damage.Certain()}
+	r := small.Rewrite{FS: e.o.FS, Dir: s.inst.Dir, Aside: e.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err, Mends: s.inst.Mends, Certain: e.small.damage.Certain()}
 	if e.o.RowTables {
 		r.Table.TableFormat = sstable.TableFormatPebblev4 // as tables of attachments
 	}

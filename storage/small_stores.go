@@ -297,11 +297,26 @@ func (s *Store) readSmall() (v *small.View, err error) {
 	if fault.Is(err, fault.Corruption) && s.engine.smallEnds() { // nothing is lost before that
 		err = errSmallEnds
 	}
+	if err != nil {
+		s.engine.noteUnread(err)
+	}
 	return v, err
+}
+
+// noteUnread counts an error of the disk at a read of the small stores.
+func (e *Engine) noteUnread(err error) {
+	if s, refused := e.acquireSmall(false); refused == nil {
+		s.inst.NoteUnread(err)
+		e.noteDamage(s)
+		e.release(&s.handle)
+	}
 }
 
 // smallEnds reports whether the instance of the small stores makes way for one that may read more.
 func (e *Engine) smallEnds() bool {
+	if e.o.ReadOnly {
+		return false
+	}
 	s, err := e.acquireSmall(false)
 	if err != nil {
 		return false

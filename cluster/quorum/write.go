@@ -264,8 +264,9 @@ func Telling(old, next error) error {
 }
 
 func telling(err error) int {
+	_, final := errors.AsType[finalError](err)
 	switch {
-	case absent(err):
+	case absent(err) && !final:
 		return 0
 	case !Usable(err) && !fault.Is(err, fault.NoCopy):
 		return 1

@@ -75,7 +75,7 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 	}
 	found := p.linked[p.at]
 	delete(p.linked, p.at)
-	if found != nil {
+	if found != nil && p.held {
 		d.bytes = max(d.bytes-found.Size(), 0)
 		d.held.Reduce(d.bytes)
 	}
@@ -121,8 +121,10 @@ func (d *documents) look(p *part) error {
 	if err := d.window.Read(len(ids), bytes); err != nil {
 		return err
 	}
-	switch err := d.held.Add(bytes); {
-	case err == nil:
+	err = d.held.Add(bytes)
+	p.held = err == nil
+	switch {
+	case p.held:
 		d.bytes += bytes
 	case len(ids) == 1:
 		return err

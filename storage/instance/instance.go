@@ -151,7 +151,9 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	}
 	err = i.Err()
 	if err == nil {
-		if err = load(db); err != nil {
+		if err = load(db); pebble.IsCorruptionError(err) && !fault.Is(err, fault.Corruption) {
+			err = fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
+		} else if err != nil {
 			err = DiskError("read store", err)
 		}
 	}

@@ -35,15 +35,20 @@ type metTable struct {
 	size   int64
 	time   time.Time
 	tried  bool      // whether it can be set right is known
-	unread int       // tries that ended with an error of the disk, which says nothing of the table
+	unread int       // tries at which the disk did not read the table
 	after  time.Time // when the next try is due
 }
 
 const (
-	mendAgain = 30 * time.Second // after a try that ended with an error of the disk
-	// maxTries is how many such tries there are before what the disk does not read is taken for damaged.
+	mendAgain = 30 * time.Second // after a try that ended with an error
+	// maxTries is how often the disk may refuse to read a table before the table is taken for damaged.
 	maxTries = 5
 )
+
+// unreadError says that the disk did not read a table.
+type unreadError struct{ error }
+
+func (e unreadError) Unwrap() error { return e.error }
 
 // Corrected is how many bits were set right.
 func (m *Mending) Corrected() int64 { return m.corrected.Load() }
@@ -52,8 +57,12 @@ func (m *Mending) Corrected() int64 { return m.corrected.Load() }
 func (m *Mending) met(fs vfs.FS, path string) (first bool) {
 	m.forgetGone(fs)
 	info, err := fs.Stat(path)
-	if err != nil {
-		return true // it is gone
+	if errors.Is(err, os.ErrNotExist) {
+		return true // the table is gone
+	}
+	var t metTable // without a size and a time while the disk does not tell them
+	if err == nil {
+		t.size, t.time = info.Size(), info.ModTime()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +72,7 @@ func (m *Mending) met(fs vfs.FS, path string) (first bool) {
 	if m.tables == nil {
 		m.tables = make(map[string]metTable)
 	}
-	m.tables[path] = metTable{size: info.Size(), time: info.ModTime()}
+	m.tables[path] = t
 	return true
 }
 
@@ -73,13 +82,24 @@ func (m *Mending) forgetGone(fs vfs.FS) {
 	all := maps.Clone(m.tables)
 	m.mu.Unlock()
 	for path, t := range all {
-		if info, err := fs.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && (info.Size() != t.size || !info.ModTime().Equal(t.time)) {
-			m.mu.Lock()
-			if m.tables[path] == t {
-				delete(m.tables, path)
-			}
-			m.mu.Unlock()
+		info, err := fs.Stat(path)
+		gone := errors.Is(err, os.ErrNotExist)
+		if err != nil && !gone {
+			continue
 		}
+		if !gone && info.Size() == t.size && info.ModTime().Equal(t.time) {
+			continue
+		}
+		m.mu.Lock()
+		switch {
+		case m.tables[path] != t: // it is another one already
+		case gone || !t.time.IsZero():
+			delete(m.tables, path)
+		default:
+			t.size, t.time = info.Size(), info.ModTime()
+			m.tables[path] = t
+		}
+		m.mu.Unlock()
 	}
 }
 
@@ -105,8 +125,8 @@ func (m *Mending) of(fs vfs.FS, dir string) (all, untried, due []string) {
 }
 
 // tried notes that it was tried to set a table right. One that is whole now, or gone, is not
-// damaged. An error of the disk, such as one that is full or a read that is refused, says nothing of the
-// table: it is tried again after a pause.
+// damaged. An error says nothing of the table, which is tried again after a pause: for as long as it
+// takes when the disk is full, for instance, and a few times when it does not read the table.
 func (m *Mending) tried(path string, whole bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +139,9 @@ func (m *Mending) tried(path string, whole bool, err error) {
 		t.tried = true
 		m.tables[path] = t
 	default:
-		t.unread++
+		if _, unread := errors.AsType[unreadError](err); unread {
+			t.unread++
+		}
 		t.tried, t.after = t.unread >= maxTries, time.Now().Add(mendAgain)
 		m.tables[path] = t
 	}

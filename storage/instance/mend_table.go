@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage"
@@ -39,19 +40,22 @@ func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err er
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil
 	}
+	if errors.Is(err, syscall.EIO) {
+		err = unreadError{err}
+	}
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
-		return false, err
+		return false, unreadError{err}
 	}
 	m := &mended{File: f, size: info.Size()}
 	m.noop = objstorage.MakeNoopReadHandle(m)
 	o.EnsureDefaults()
 	if whole = m.whole(o.MakeReaderOptions()); m.err != nil {
-		return false, m.err
+		return false, unreadError{m.err}
 	}
 	if !whole || len(m.flips) == 0 {
 		return whole, nil

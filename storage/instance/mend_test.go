@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,6 +291,34 @@ func TestMendTableOnFailingDisk(t *testing.T) {
 	}
 }
 
+// TestMetWithoutStat: a damaged table of which the disk tells neither size nor time is known all the same.
+func TestMetWithoutStat(t *testing.T) {
+	fs, fails := vfs.NewMem(), true
+	bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fails && op.Kind == errorfs.OpStat {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	put(t, fs, "000001.sst", []byte("one"))
+	var m Mending
+	if !m.met(bad, "000001.sst") || m.met(bad, "000001.sst") {
+		t.Error("it is news once")
+	}
+	for range 2 {
+		m.forgetGone(bad)
+		if _, untried, _ := m.of(fs, fs.PathDir("000001.sst")); len(untried) != 1 {
+			t.Errorf("%q may be set right", untried)
+		}
+		fails = false
+	}
+	put(t, fs, "000001.sst", []byte("another"))
+	m.forgetGone(bad)
+	if all, _, _ := m.of(fs, fs.PathDir("000001.sst")); len(all) != 0 {
+		t.Errorf("%q is another table", all)
+	}
+}
+
 // TestTriesToMend: a try that ended with an error of the disk is made again after a pause, a few times.
 func TestTriesToMend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -301,7 +330,8 @@ func TestTriesToMend(t *testing.T) {
 			if _, untried, due := m.of(fs, fs.PathDir("000001.sst")); len(untried) != 1 || len(due) != 1 {
 				t.Errorf("try %d: %q may be tried, %q now", n, untried, due)
 			}
-			m.tried("000001.sst", false, errorfs.ErrInjected)
+			m.tried("000001.sst", false, syscall.ENOSPC)
+			m.tried("000001.sst", false, unreadError{syscall.EIO})
 			if _, _, due := m.of(fs, fs.PathDir("000001.sst")); len(due) != 0 {
 				t.Errorf("try %d: %q are due without a pause", n, due)
 			}

@@ -28,16 +28,23 @@ type stall struct {
 	failed            atomic.Pointer[failure] // the last compaction; nil: it succeeded
 	wait              atomic.Int64            // nanoseconds after it
 	righted           atomic.Bool             // what was damaged, before it was opened
-	unreadable        atomic.Int64            // compactions that failed at what they read; counts of maxUnread
+	unreadable        atomic.Int64            // compactions and reads that failed at what they read; counts of maxUnread
 }
 
-// maxUnread is how often a compaction fails with an error of the disk until its files are taken to be damaged.
+// maxUnread is how often compactions or reads fail with an error of the disk until files are taken to be damaged.
 // One that says that they are is believed at once.
 const maxUnread = 3
 
-// Unreadable reports whether compactions met what cannot be read, and would for good. Those of other
+// Unreadable reports whether compactions or reads met what cannot be read, and would for good. Those of other
 // files may succeed meanwhile.
 func (i *Instance) Unreadable() bool { return i.stall.unreadable.Load() >= maxUnread }
+
+// NoteUnread counts an error of the disk at a read, as those of compactions are counted.
+func (i *Instance) NoteUnread(err error) {
+	if errors.Is(err, syscall.EIO) {
+		i.stall.unreadable.Add(1)
+	}
+}
 
 // NoteRewritten forgets that compactions failed: other files have taken the place of those that they read.
 func (i *Instance) NoteRewritten() {

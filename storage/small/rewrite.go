@@ -46,6 +46,7 @@ type Rewrite struct {
 	Table sstable.WriterOptions
 	Empty *pebble.DB   // without a key
 	Err   func() error // why the instance has stopped
+	Mends func() bool  // reports whether a damaged table may still be set right: then Run fails
 	// Certain takes what the disk does not read for damaged. Else that is an error: the disk may come back.
 	Certain bool
 	Unread  bool // set by Run: there was something that the disk does not read
@@ -61,6 +62,9 @@ func (r *Rewrite) Run(ctx context.Context, db *pebble.DB, stores [][16]byte) (da
 	out := tables{fs: r.FS, path: r.FS.PathJoin(r.Dir, rewriting), options: r.Table}
 	defer func() { RemoveLeft(r.FS, r.Dir, out.names()) }() // they have other names, or are not used
 	damaged, err = r.readable(ctx, db, &out, stores)
+	if err == nil && r.Mends() {
+		err = errors.New("a damaged file that was met meanwhile is set right first")
+	}
 	if err = errors.Join(err, out.end()); err == nil {
 		kept, err = r.keep(db)
 	}

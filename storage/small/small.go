@@ -204,6 +204,8 @@ func readError(err error) error {
 		return nil
 	case pebble.IsCorruptionError(err) && !fault.Is(err, fault.Corruption):
 		return corrupt(err)
+	case errors.Is(err, syscall.EIO) && fault.KindOf(err) == fault.Internal:
+		return fault.Wrap(fault.Unavailable, "The disk does not read a file of small shards.", err)
 	default:
 		return fmt.Errorf("read small store: %w", err)
 	}
