@@ -21,11 +21,11 @@ import (
 // sequences are cut into blocks on two levels; each block has an entry with
 // the sums of what it holds.
 //
-// Documents: a document opens a block when its id hashes to a multiple of 32,
-// a top-level block at a multiple of 2048. So borders depend on the ids alone,
-// are spread evenly whatever the ids look like, and move no other border. A
-// block is never closed; one without documents has zero sums. The first block
-// has the empty border and needs no document.
+// Documents: a document opens a block when its id hashes to a multiple of 32, a
+// top-level block at a multiple of 2048. So borders depend on the ids alone,
+// are spread evenly for ids of any form, and move no other border. A block is
+// never closed; one without documents has zero sums. The first block has the
+// empty border and needs no document.
 //
 // Sequences: blocks of 256 and of 65536 numbers.
 //
@@ -38,7 +38,7 @@ import (
 // Invariant A1: after every batch the entry of a block is the sum over the
 // documents, or sequence entries, between its border and the next of its level.
 
-// docDelta is what a batch changes for one document.
+// docDelta is the change that a batch makes to the sums of one document.
 type docDelta struct {
 	id    string
 	d     Sums

@@ -8,10 +8,10 @@ import (
 	"divan/storage/blocks"
 )
 
-// lowCell is where the low level of a top-level block stands once somebody has
-// needed it; empty: only the store knows. It may be filled and emptied by
-// anybody at any time: every batch that changes the low level gives the block
-// another cell, so that the states that share one mean the same.
+// lowCell holds the low level of a top-level block in memory once a batch or a
+// reader has needed it; empty: only the store has it. Any goroutine may fill or
+// empty it at any time: every batch that changes the low level gives the block
+// another cell, so that all states that share a cell mean the same.
 type lowCell struct{ atomic.Pointer[blocks.Low] }
 
 // maxLowHeld is how many low blocks a store keeps in memory, more or less: a

@@ -35,7 +35,8 @@ type block struct {
 	low    *lowCell // what the block consists of
 }
 
-// same reports whether two blocks stand for the same, whatever is in memory.
+// same reports whether two blocks stand for the same documents and sums,
+// regardless of their low levels in memory.
 func (b block) same(o block) bool { return b.border == o.border && b.sums == o.sums }
 
 // maxChunk is the number of blocks at which a chunk is cut in two.
@@ -115,7 +116,7 @@ func (s *topBlocks) next(key string) (border string, ok bool) {
 	return "", false
 }
 
-// live returns where whoever stands at key finds the next block with live
+// live returns where a reader that stands at key finds the next block with live
 // documents, upward or downward: at key itself when they may be in its own block,
 // at the border where that block begins, or ends. ok is false when there is none.
 func (s *topBlocks) live(key string, down bool) (at string, ok bool) {

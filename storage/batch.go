@@ -188,9 +188,9 @@ func (b *Batch) countSums(id string, d Sums, fresh bool) {
 	}
 }
 
-// Advance moves the update sequence to seq without an entry there: what a
-// document that was purged leaves behind, so that whoever saw the store before
-// knows that it has changed.
+// Advance moves the update sequence to seq without an entry there. A purged
+// document leaves that behind, so that a reader that saw the store before can
+// tell that it has changed.
 func (b *Batch) Advance(seq uint64) { b.counters.Seq = max(b.counters.Seq, seq) }
 
 // PutRevision stores a revision in the bodies keyspace.
@@ -235,8 +235,8 @@ func (b *Batch) PutAttachment(id string, key [16]byte, data []byte) {
 // above it one range tombstone does, of which a store should have few.
 const maxPointDeletes = 16
 
-// DeleteAttachment removes a content, whatever refers to it, and the note that
-// it is an upload; see DropUploads.
+// DeleteAttachment removes a content, even if revisions refer to it, and the
+// note that it is an upload; see DropUploads.
 func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	if b.err != nil {
 		return

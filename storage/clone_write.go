@@ -30,12 +30,12 @@ func corruptKey(kind, id string) error {
 	return fmt.Errorf("document %q: %w", id, format.Corrupt(kind+" key"))
 }
 
-// Replace makes documents what another store holds of them, under the sequences that
-// they have there, whatever this store holds of them; contents of attachments that
-// are not referred to any more go with the next compaction. No document comes twice
-// in a batch, and nobody else has one of the sequences. Contents that are not in Kept
-// are the caller's to put. fresh says that the store has none of the documents, which
-// saves looking.
+// Replace replaces all that this store holds of documents by what another store holds
+// of them, under the sequences that they have there; contents of attachments that are
+// not referred to any more go with the next compaction. No document comes twice in a
+// batch, and no other document has one of the sequences. Contents that are not in
+// Kept are the caller's to put. fresh says that the store has none of the documents,
+// which saves looking.
 func (b *Batch) Replace(docs []StoredDoc, fresh bool) {
 	if fresh {
 		for i := range docs {

@@ -20,8 +20,9 @@ type CompactOptions struct {
 	// little work each, so that edits go on in between.
 	Write func(ctx context.Context, fn func(b *Batch) error) error
 	// PurgesToTrim returns the sequence of the last purge that the log may forget.
-	// It is called inside Write: no purge, and nobody who would have to read
-	// one, comes between its answer and the batch that drops them. nil: all stay.
+	// It is called inside Write: no purge, and no new reader that would have to
+	// read one, comes between its answer and the batch that drops them. nil: all
+	// stay.
 	PurgesToTrim func() (upto uint64, err error)
 	// Progress, when set, hears how many documents of how many are done.
 	Progress func(done, total uint64)

@@ -285,7 +285,7 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 		t.Fatalf("%d batches survived, %d were acknowledged", batches, acked)
 	}
 	l.verifyPrefix(s, batches)
-	// Whatever an upload left is gone, or referred to.
+	// Every trace of an upload is gone, or referred to.
 	must(t, records.Each(s.inst.DB(), keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
 		return fmt.Errorf("upload %x was not swept", k)
 	}))

@@ -82,7 +82,7 @@ func TestLittleRoom(t *testing.T) {
 
 		free.Store(diskspace.Kept)
 		<-time.After(diskspace.Look)
-		// Somebody reads on: the first write ends that opening, and the next has room.
+		// A reader goes on: the first write ends that opening, and the next has room.
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("Apply to what was opened for reading: %v", err)
 		}

@@ -2,11 +2,11 @@
 // copy, and what all stores of a node share (block cache, file cache,
 // compaction slots, file system, the lock on the data directory).
 //
-// An Engine opens stores on demand and closes those that nobody uses. A Store
-// is read by many goroutines and written by one: the shard's writer builds a
-// Batch, applies it (visible at once), goes on with the next one and waits for
-// durability in order. FORMAT.md describes every byte on disk; package
-// keyspace is the only code that builds a key.
+// An Engine opens stores on demand and closes stores that are not in use. A
+// Store is read by many goroutines and written by one: the shard's writer
+// builds a Batch, applies it (visible at once), goes on with the next one and
+// waits for durability in order. FORMAT.md describes every byte on disk;
+// package keyspace is the only code that builds a key.
 //
 // # Where to look
 //

@@ -17,9 +17,9 @@ import (
 	"divan/storage/paths"
 )
 
-// Drop removes a store with its indexes: nobody can open it any more. A store in
-// use is removed from the disk with its last pin; a crash before that leaves it
-// there. The error is fault.NoCopy when there is no such store.
+// Drop removes a store with its indexes: it cannot be opened any more. A store
+// in use is removed from the disk with its last pin; a crash before that leaves
+// it there. The error is fault.NoCopy when there is no such store.
 func (e *Engine) Drop(name string) error {
 	e.made.Forget(name)
 	return e.drop(name, e.moveToStaging)

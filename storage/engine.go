@@ -23,15 +23,16 @@ import (
 	"divan/storage/uploads"
 )
 
-// Engine is all stores of a node: it opens them on demand, closes those that
-// nobody uses, and holds what they share. It is safe for concurrent use.
+// Engine is all stores of a node: it opens them on demand, closes stores that
+// are not in use, and holds what they share. It is safe for concurrent use.
 //
 // Invariants:
 //
 //	E1  a directory is a store when it holds the file that names it, which is
 //	    there or not; a store that is dropped leaves its place whole.
 //	E2  a store is open at most once: its entry is busy from before it is
-//	    opened until after it is closed, and whoever meets a busy entry waits.
+//	    opened until after it is closed, and a goroutine that meets a busy
+//	    entry waits.
 //	E3  a store with pins is never closed.
 //
 // LOCKS mu is a leaf: nothing is opened, closed, synced or waited for under it.

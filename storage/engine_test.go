@@ -78,7 +78,7 @@ func TestCreateNamesDrop(t *testing.T) {
 	if s.UUID() != uuid || uuid == [16]byte{} {
 		t.Errorf("uuid is %x, was %x", s.UUID(), uuid)
 	}
-	// In use, it goes with the last pin; nobody else gets at it.
+	// In use, it goes with the last pin; no new user can acquire it.
 	must(t, e.Drop(names[1]))
 	if _, err := e.Acquire(names[1]); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("Acquire of a dropped store: %v", err)

@@ -80,7 +80,7 @@ func failedSync(t *testing.T, cause error, kind fault.Kind) {
 	writeOne(t, well)
 	checkStore(t, well)
 
-	// The last user gives it up; for a while nobody gets it back.
+	// The last user gives it up; for a while it cannot be acquired again.
 	e.Release(sick)
 	if _, err := e.Acquire(storeName(0)); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Acquire at once: %v", err)
@@ -262,9 +262,9 @@ func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
 }
 
 // TestFullDiskAtOpen: a store that cannot be opened for writing because the disk is
-// still full, whatever it is that finds no room, is opened for reading, unless it
-// is unknown whether what it shows is on the disk. It takes writes when there is
-// room.
+// still full, no matter which operation finds no room, is opened for reading,
+// unless it is unknown whether what it shows is on the disk. It takes writes when
+// there is room.
 func TestFullDiskAtOpen(t *testing.T) {
 	for name, c := range map[string]struct {
 		match    func(op errorfs.Op) bool

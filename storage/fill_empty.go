@@ -23,8 +23,9 @@ type FillOptions struct {
 	Looked func(docs, copied int) error
 }
 
-// Filling is what an empty store is about to be filled with: tables beside it, durable.
-// They are removed by Discard, and after a crash when the store is next opened.
+// Filling is the content that an empty store is about to be filled with: tables beside
+// it, durable. They are removed by Discard, and after a crash when the store is next
+// opened.
 type Filling struct {
 	s      *Store
 	filled *bulkload.Filled

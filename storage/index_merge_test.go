@@ -22,8 +22,8 @@ func joinDots(key, value []byte) []byte {
 	return append(bytes.ReplaceAll(value, []byte("."), nil), '.')
 }
 
-// TestIndexMergesInAnyGroups: values are the operands in their order, whatever of them was
-// merged when, and whatever was set or deleted before.
+// TestIndexMergesInAnyGroups: values are the operands in their order, no matter which of
+// them were merged when, and what was set or deleted before.
 func TestIndexMergesInAnyGroups(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fs := vfs.NewMem()

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// NextRewritten goes the same way as Next, whatever was written how often, through a
-// snapshot and through a batch.
+// NextRewritten goes the same way as Next, no matter which keys were written how
+// often, through a snapshot and through a batch.
 func TestNextRewritten(t *testing.T) {
 	x := openIndex(t, newStore(t, CreateOptions{CopyID: 1}), "a")
 	rapid.Check(t, func(t *rapid.T) {

@@ -198,9 +198,9 @@ func (x *Index) remove() error {
 	return x.engine.stage(x.name)
 }
 
-// Discard drops the index at once: its content turned out to be damaged. Whoever
-// acquires it from now on gets an empty one, and who has it already is told to
-// do that by fault.Unavailable.
+// Discard drops the index at once: its content turned out to be damaged. A
+// caller that acquires it from now on gets an empty one; fault.Unavailable tells
+// a caller that has it already to acquire it again.
 func (x *Index) Discard() error {
 	e := x.engine
 	e.mu.Lock()
@@ -301,7 +301,7 @@ func (e *Engine) DropIndex(store, signature string) error {
 	})
 }
 
-// dropIndexes drops all indexes of a store that nobody can acquire any more.
+// dropIndexes drops all indexes of a store that can no longer be acquired.
 func (e *Engine) dropIndexes(store string) error {
 	dir := indexDir(store)
 	for _, en := range e.takeIndexes(dir + "/") {

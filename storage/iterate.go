@@ -19,7 +19,7 @@ type Range struct {
 	Desc   bool
 }
 
-// rows is what the iterators over a keyspace share.
+// rows is the part that all iterators over a keyspace share.
 type rows struct {
 	it   *pebble.Iterator
 	desc bool

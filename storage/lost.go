@@ -10,17 +10,17 @@ import (
 )
 
 // ErrLost is the cause of an error that says that a store was there once and is
-// not any more, although nobody dropped it. Compare with errors.Is.
+// gone, although it was not dropped. Compare with errors.Is.
 var ErrLost = errors.New("the store was here and is gone")
 
-// errLost is what is said of a store that is lost. name is below shards.
+// errLost returns the error for a store that is lost. name is below shards.
 func errLost(name string) error {
 	r, _, _ := strings.Cut(strings.TrimPrefix(name, shardsDir+"/"), "/")
 	return fault.Wrap(fault.Unavailable, "The files of the shard "+r+" are missing.", ErrLost)
 }
 
-// Lost reports whether a store was here once and is gone, or what it held is, although nobody
-// dropped it.
+// Lost reports whether a store, or its content, was here once and is gone, although it was
+// not dropped.
 func (e *Engine) Lost(name string) bool {
 	return !e.Has(name) && (e.made.Has(name) || e.contents.has(name))
 }
@@ -80,12 +80,12 @@ func (e *Engine) readIdentity(name string) (id identity.Identity, files []string
 	return id, files, err
 }
 
-// Orphan sets a store aside that nobody names and nobody dropped: its files are
-// moved to OrphanedDir, where they stay until an operator removes them. Like
-// Drop it waits for whoever uses the store.
+// Orphan sets a store aside that no database names and that was not dropped:
+// its files are moved to OrphanedDir, where they stay until an operator removes
+// them. Like Drop it waits for all users of the store.
 func (e *Engine) Orphan(name string) error {
 	err := e.SetAside(name)
-	e.made.Forget(name) // a crash before that does no harm: nobody names it
+	e.made.Forget(name) // a crash before that does no harm: no database names the store
 	return err
 }
 

@@ -22,7 +22,7 @@ import (
 const lostName = "shards/80000000-ffffffff/team/pond.1763600000"
 
 // TestLostStore: a store whose directory goes is missed, also after a restart,
-// until somebody gives it up or drops it.
+// until it is given up or dropped.
 func TestLostStore(t *testing.T) {
 	for _, gone := range []string{"directory", "range", "identity"} {
 		t.Run(gone, func(t *testing.T) {

@@ -26,8 +26,9 @@ func logsOf(t *testing.T, fs vfs.FS, dir string) []string {
 	return files
 }
 
-// TestMissingLog: a store whose newest log is gone, after a crash or a clean end, is refused and named, whatever was done
-// before; with an empty file in its place it is opened. One whose log is there is always opened.
+// TestMissingLog: a store whose newest log is gone, after a crash or a clean end, is refused and
+// named, no matter what was done before; with an empty file in its place it is opened. One whose
+// log is there is always opened.
 func TestMissingLog(t *testing.T) {
 	live := vfs.NewCrashableMem()
 	models := map[string]*edits{testStore: newEdits(), storeName(1): newEdits()}

@@ -29,8 +29,8 @@ func blockIDs(n int) []string {
 	return ids
 }
 
-// TestNextLiveIsAScan: whatever is deleted or purged, NextLive shows the live
-// rows that a scan does, of the same moment, in both directions and any range.
+// TestNextLiveIsAScan: after any deletions and purges NextLive shows the same
+// live rows as a scan of the same moment, in both directions and any range.
 func TestNextLiveIsAScan(t *testing.T) {
 	ids := blockIDs(1500) // in three chunks or more
 	rapid.Check(t, func(t *rapid.T) {

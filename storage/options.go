@@ -16,18 +16,17 @@ type Options struct {
 	Dir string
 	// FS is where Dir lives; default the operating system's.
 	FS vfs.FS
-	// CacheBytes is what blocks and memtables of all stores may take together;
-	// default 128 MB. Blocks keep half of it whatever the memtables take.
+	// CacheBytes is how many bytes the blocks and memtables of all stores may
+	// take together; default 128 MB. Half of it is always left to the blocks.
 	CacheBytes int64
-	// MaxOpen is how many stores stay open at most while nobody uses them;
+	// MaxOpen is how many stores stay open at most while they are not in use;
 	// stores in use are never closed. Default 256.
 	MaxOpen int
 	// MaxTables is how many tables have their files open; default 2000.
 	MaxTables int
 	// IdleClose closes a store that was not used for so long; default 5 minutes.
 	IdleClose time.Duration
-	// ReadOnly has nothing written, whatever there would be to write: stores are read
-	// as they are.
+	// ReadOnly has the engine write nothing at all: stores are read as they are.
 	ReadOnly bool
 	// RowTables has the contents of attachments written into tables whose blocks are of
 	// rows: of a chunk columns are copied four times into memory that is made anew for each,

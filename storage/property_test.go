@@ -442,8 +442,8 @@ func (m *machine) verifyContent(k string, data []byte) {
 	}
 }
 
-// TestModel: whatever is done to a store, it reads as the model says, and Check
-// finds nothing.
+// TestModel: after any operations on a store, it reads as the model says, and
+// Check finds nothing.
 func TestModel(t *testing.T) {
 	ids := borderIDs()
 	rapid.Check(t, func(t *rapid.T) {

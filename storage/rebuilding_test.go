@@ -28,8 +28,8 @@ func wantMarks(t *testing.T, e *Engine, want ...string) {
 	}
 }
 
-// TestMarksOfBefore: the marks of programs of before are read, also those of stores that
-// are not there, keep nobody from anything, and are taken away for good.
+// TestMarksOfBefore: marks of earlier programs are read, also marks of stores that are
+// not there, block nothing, and are taken away for good.
 func TestMarksOfBefore(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	e := engineOn(t, fs)

@@ -16,7 +16,7 @@ import (
 	"divan/storage/small"
 )
 
-// storeKind is what the instances of shard copies are.
+// storeKind returns the kind of the instances of shard copies.
 func storeKind() instance.Kind {
 	return instance.Kind{Merger: format.SumsMerger(), TableEnd: keyspace.TableEnd, Log: true, Filters: true}
 }

@@ -287,7 +287,8 @@ func TestWriteWhileEngineCloses(t *testing.T) {
 	})
 }
 
-// TestViewsOfManySmallStores take what their content takes, whatever indexes were written before.
+// TestViewsOfManySmallStores take as much as their content does, no matter which indexes were
+// written before.
 func TestViewsOfManySmallStores(t *testing.T) {
 	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
 	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))

@@ -235,7 +235,8 @@ func checkKept(t *testing.T, fs *vfs.MemFS, before []string) {
 	must(t, db.Close())
 }
 
-// TestDamagedManifest: an instance that cannot be opened is tried once in a while, whatever is asked for.
+// TestDamagedManifest: an instance that cannot be opened is tried only once in a while, no matter
+// which requests come.
 func TestDamagedManifest(t *testing.T) {
 	base := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: base})

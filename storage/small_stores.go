@@ -362,7 +362,8 @@ func (s *Store) reader() pebble.Reader {
 	return s.inst.DB()
 }
 
-// maxSmallOpen is what small stores weigh at most that stay open while nobody uses them, in bytes.
+// maxSmallOpen is the largest total weight, in bytes, of the small stores that stay open while
+// they are not in use.
 const maxSmallOpen = 64 << 20
 
 // hold has the store be read from a view, and stay open by its weight.
@@ -374,8 +375,9 @@ func (s *Store) hold(v *small.View) {
 }
 
 // bringSmall brings what the store has among the small ones into its own instance, which is being
-// opened, durably, and returns what to read. v is what the open store is read from; one that is
-// being opened reads it. A crash before the end is followed by another call.
+// opened, durably, and returns the reader to use. v is the view that an open store is read from;
+// a store that is being opened reads it from the small ones. A crash before the end is followed
+// by another call.
 func (s *Store) bringSmall(db *pebble.DB, v *small.View) (pebble.Reader, error) {
 	if batch, _, err := records.Counters(db); err != nil || batch > 0 || !s.mayBeSmall.Load() {
 		return db, err // it is there
@@ -424,7 +426,7 @@ func (s *Store) leaveSmall() {
 	}
 }
 
-// smallBatch is what a batch is that was begun while its store was small.
+// smallBatch is the part of a batch that was begun while its store was small.
 type smallBatch struct {
 	shared *smallStores // pinned; where it goes
 	join   bool         // the batches before it are to be put together

@@ -12,10 +12,10 @@ import (
 	"divan/storage/records"
 )
 
-// Snapshot is a store at one moment: between two batches, whatever is applied
-// meanwhile. It pins the store until Close. Point reads and counts are safe for
-// concurrent use; an iterator belongs to one goroutine and is closed before the
-// snapshot.
+// Snapshot is a store at one moment, between two batches; later batches do not
+// show in it. It pins the store until Close. Point reads and counts are safe
+// for concurrent use; an iterator belongs to one goroutine and is closed before
+// the snapshot.
 //
 // What it shows is applied, not necessarily durable: a caller that shows
 // sequences to others first waits until Seq is.
@@ -48,7 +48,8 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 }
 
-// readerOfNow is reader of what there is now, whatever is applied later.
+// readerOfNow returns a reader of the present content; later batches do not
+// show in it.
 func (s *Store) readerOfNow() pebble.Reader {
 	if v := s.small.Load(); v != nil {
 		return v
@@ -188,8 +189,8 @@ func (s *Snapshot) blocksBefore(id string) (sums Sums, border string, err error)
 	return sums, border, nil
 }
 
-// CountChanges returns how many entries of the sequence come after that one. It
-// costs the same whatever their number.
+// CountChanges returns how many entries of the sequence come after that one.
+// Its cost does not depend on their number.
 func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	if err := s.s.Err(); err != nil {
 		return 0, err

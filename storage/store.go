@@ -29,8 +29,8 @@ import (
 //
 //	T1  a batch is applied whole, after its predecessor, and becomes durable
 //	    after it: a crash leaves a prefix of the applied batches.
-//	T2  states is what the last applied batch left: counters and top-level
-//	    aggregates in memory equal those in the store.
+//	T2  states holds the state after the last applied batch: counters and
+//	    top-level aggregates in memory equal those in the store.
 //	T3  a store that never took a write has no Pebble instance; it reads from
 //	    the engine's empty one. Ten thousand empty databases cost nothing. One that
 //	    is small has none either (small_stores.go): it reads from a view in memory.
@@ -55,7 +55,7 @@ type Store struct {
 	inflight      atomic.Int32
 }
 
-// batchState is what one batch left, immutable.
+// batchState is the state that one batch left, immutable.
 type batchState struct {
 	batch    uint64 // number of the batch, from 1; 0 before the first
 	counters Counters

@@ -12,7 +12,7 @@ import (
 	"divan/storage/instance"
 )
 
-// handle is what the engine knows of an open store, of whatever kind.
+// handle is the engine's state of an open store or index.
 type handle struct {
 	engine  *Engine
 	entry   *entry // guarded by engine.mu
@@ -308,8 +308,8 @@ func (e *Engine) takeLocked(en *entry) *entry {
 	return en
 }
 
-// closeStores closes busy entries and forgets them. The error is for Close;
-// everybody else finds it in the log.
+// closeStores closes busy entries and forgets them. It also logs errors, for
+// callers that have no use for them.
 func (e *Engine) closeStores(entries []*entry) error {
 	var errs []error
 	for _, en := range entries {

@@ -10,15 +10,16 @@ import (
 
 // A large content is durable before the document that refers to it. In between
 // it is an upload: an entry in its keyspace says so, which the document's batch
-// removes. An entry found when a store is opened is what a crash, or a client
-// that went away with it, left: the content is deleted.
+// removes. An entry found when a store is opened was left by a crash, or by a
+// client that went away with it: the content is deleted.
 //
 // Unless a revision refers to it: two that bring a copy what it lacks may bring
 // one content under one key, and then the second comes, and is an upload, after
 // the document has claimed the first. So an entry alone never condemns content.
 //
-// A store may also be closed for lack of use between the two, so what is on its
-// way is remembered here, by the engine: an upload known to the process is kept.
+// A store may also be closed for lack of use between the two, so the engine
+// remembers here which uploads are on their way: an upload known to the process
+// is kept.
 
 // uploadSuffix ends the names of files that are written before they are
 // ingested.

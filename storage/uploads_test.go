@@ -153,8 +153,8 @@ func TestSweepOfOneDocument(t *testing.T) {
 	}
 }
 
-// TestSweepOfDamagedDocument: nobody knows what it refers to, so its content
-// stays, and the store opens.
+// TestSweepOfDamagedDocument: it is unknown what a damaged document refers to,
+// so its content stays, and the store opens.
 func TestSweepOfDamagedDocument(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})

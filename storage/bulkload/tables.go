@@ -22,7 +22,8 @@ const (
 	smallBytes = 256 << 10
 )
 
-// Tables are what was written, to be ingested together: no two of them overlap.
+// Tables are the tables that were written, to be ingested together: no two of
+// them overlap.
 type Tables struct {
 	files Files
 	paths []string

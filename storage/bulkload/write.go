@@ -33,7 +33,7 @@ type Options struct {
 	Files  Files
 }
 
-// Filled is what the tables hold.
+// Filled describes the content of the tables.
 type Filled struct {
 	*Tables
 	Counters   format.Counters

@@ -2,12 +2,11 @@
 // order under bytes.Compare is the order of the values (semantics.md section
 // 12.3).
 //
-// Kinds: null < false < true < numbers < strings < arrays < objects. Numbers
-// compare as in Erlang: integers of any size exactly, others as doubles; strings
-// by the root collation of ICU 72 (UCA 15), tertiary strength, nothing ignorable
-// shifted, normalization off, which is what CouchDB asks ICU for; arrays item by item and objects member by member,
-// name before value, a prefix first. Strings that ICU holds equal get equal
-// keys, so a key cannot be turned back into its value.
+// Kinds: null < false < true < numbers < strings < arrays < objects. Numbers compare as in Erlang:
+// integers of any size exactly, others as doubles; strings by the root collation of ICU 72 (UCA
+// 15), tertiary strength, nothing ignorable shifted, normalization off, as CouchDB asks of ICU;
+// arrays item by item and objects member by member, name before value, a prefix first. Strings that
+// ICU holds equal get equal keys, so a key cannot be turned back into its value.
 //
 // The tables (tables.bin.gz) are made from ICU's own data by the programs in
 // gen. Version names them: an index that stores keys stores the version too and

@@ -1,5 +1,5 @@
 // Package compression says how the blocks of tables are compressed. Tables of all methods
-// are read whatever the setting: each block tells how it was written.
+// can be read under any setting: each block tells how it was written.
 package compression
 
 import (
@@ -12,7 +12,7 @@ import (
 type Method uint8
 
 const (
-	// Fast is what is read and written fastest: minlz, on arm64 snappy.
+	// Fast is the method that reads and writes fastest: minlz, on arm64 snappy.
 	Fast Method = iota
 	// Small is Zstandard for all blocks of rows. It applies to all levels: where ids ascend,
 	// tables of a flush move down to the lowest as they are.

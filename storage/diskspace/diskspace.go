@@ -30,8 +30,8 @@ import (
 //   - all of it is for what has to go on: flushes of documents, deletions, the
 //     metadata.
 //
-// It looks when somebody asks, at most every Look, and while it found too
-// little each second.
+// It looks when a caller asks, at most every Look, and each second while it
+// found too little.
 type Space struct {
 	FS  vfs.FS
 	Dir string
@@ -57,7 +57,7 @@ const (
 	Look = 250 * time.Millisecond
 	// LookIndexes is Look for batches of indexes, which fill a disk in no time.
 	LookIndexes = 10 * time.Millisecond
-	// Kept is what writes of documents leave free in bytes, or the
+	// Kept is how many bytes writes of documents leave free, or the
 	// KeptFraction of a smaller disk.
 	Kept = 64 << 20
 	// KeptFraction is which part of a smaller disk is kept.

@@ -41,7 +41,7 @@ func ReadBulk(r io.Reader, limits BulkLimits) (Bulk, error) {
 	return out, err
 }
 
-// bulkOutcome is what a body of _bulk_docs that is JSON turned out to be.
+// bulkOutcome is the result of reading a body of _bulk_docs that is JSON.
 type bulkOutcome struct {
 	bulk                           Bulk
 	hasDocs, docsWrong, editsWrong bool

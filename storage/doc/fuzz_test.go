@@ -206,7 +206,7 @@ func sameWhenRead(t *testing.T, text []byte, want Bulk, wantErr error) {
 		lent := []byte("of another body")
 		got, err := ReadBulk(r, BulkLimits{Document: math.MaxInt, Room: func(int) error { return nil }, Text: &lent})
 		for i := range lent[:cap(lent)] {
-			lent[:cap(lent)][i] = '#' // somebody else has it now
+			lent[:cap(lent)][i] = '#' // another body has it now
 		}
 		if (err == nil) != (wantErr == nil) || err != nil && (fault.Reason(err) != fault.Reason(wantErr) || fault.KindOf(err) != fault.KindOf(wantErr)) {
 			t.Fatalf("%s %q: %v, want %v", name, text, err, wantErr)

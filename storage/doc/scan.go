@@ -19,9 +19,9 @@ const MaxDepth = 1000
 // the escapes JSON requires, control characters as \b \f \n \r \t or \u00XX;
 // integers as they are, floats by their shortest digits.
 //
-// Text that is canonical already is not touched: src[mark:pos] is what has
-// been read and needs no change but is not written yet, and it is written in
-// one piece as soon as something differs.
+// Text that is canonical already is not touched: src[mark:pos] has been read
+// and needs no change but is not written yet; it is written in one piece as
+// soon as something differs.
 type scanner struct {
 	src   []byte
 	pos   int // next byte to read

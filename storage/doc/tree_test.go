@@ -512,7 +512,7 @@ func TestWinner(t *testing.T) {
 }
 
 // TestAddRepeated plays golden docs/12: a history longer than the limit is cut,
-// and sent again it changes nothing, whatever its body.
+// and sent again it changes nothing, with any body.
 func TestAddRepeated(t *testing.T) {
 	t.Parallel()
 	var tree Tree

@@ -3,8 +3,8 @@
 // Every floor returns an *Error for a refusal that a client must understand; any
 // other error is an internal one. Only package httpapi/core turns a Kind into a
 // status and an error name, so neither appears below it. Each Kind has one
-// stable number: it is what crosses the wire between nodes, so numbers are
-// never reused.
+// stable number, which crosses the wire between nodes, so numbers are never
+// reused.
 package fault
 
 import (
@@ -22,8 +22,8 @@ const (
 	NotFound            Kind = 3  // database, document, revision, attachment, job, … unknown
 	Conflict            Kind = 4  // the named revision is not a leaf
 	Exists              Kind = 5  // the database is there already
-	Unauthorized        Kind = 6  // nobody is logged in, or the credentials are wrong
-	Forbidden           Kind = 7  // somebody is logged in, but may not
+	Unauthorized        Kind = 6  // no user is logged in, or the credentials are wrong
+	Forbidden           Kind = 7  // a user is logged in, but may not
 	MissingStub         Kind = 8  // an attachment stub without the earlier attachment
 	DocumentTooLarge    Kind = 9  // reason: the document's id
 	AttachmentTooLarge  Kind = 10 // reason: the attachment's name

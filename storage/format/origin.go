@@ -2,9 +2,9 @@ package format
 
 import "encoding/binary"
 
-// Origin names a store that another one continues: whatever that one held up to
-// a sequence, of the ids that belong into the other, is there under the same
-// sequence.
+// Origin names a store that another one continues: the continuing store holds
+// every change that the origin held up to a sequence, of the ids that belong to
+// it, under the same sequence.
 type Origin struct {
 	UUID [16]byte
 	Upto uint64

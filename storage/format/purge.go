@@ -12,9 +12,9 @@ type Purge struct {
 	UUID [16]byte // names the request, so that a repeated one is known
 	ID   string
 	Revs []doc.Rev
-	// Paths is what is known of the revisions that were removed: each with its
-	// ancestors, as far as some copy knew them. A later entry of the same UUID
-	// has all that an earlier one has.
+	// Paths are the known paths of the revisions that were removed: each with
+	// its ancestors, as far as some copy knew them. A later entry of the same
+	// UUID has all that an earlier one has.
 	Paths []doc.Path
 }
 

@@ -99,7 +99,7 @@ func DecodeSums(b []byte) (Sums, error) {
 	return s, nil
 }
 
-// HeadSums is what one document adds to the sums.
+// HeadSums returns what one document adds to the sums.
 func HeadSums(h *doc.Head) Sums {
 	s := Sums{External: h.External, Active: h.Active}
 	if h.Deleted {

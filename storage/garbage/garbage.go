@@ -15,7 +15,7 @@ import (
 	"divan/storage/uploads"
 )
 
-// Garbage is what a compaction takes from one document.
+// Garbage lists what a compaction takes from one document.
 type Garbage struct {
 	Old      doc.Record // as stored; zero when there is none
 	Revs     []doc.Rev  // bodies of revisions that are not leaves

@@ -14,12 +14,12 @@ import (
 	"divan/storage/marks"
 )
 
-// Identity is what is fixed when a store is made. It is kept in the name of an
-// empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is there or not, so
-// that a store is made with two syncs of directories and never half. In format 2
-// there is no copy, in format 1 no owner either. Format 4 is 3 for a store whose
-// histories may lie in blocks, format 5 is 4 for one that may be among the small ones
-// of its node (package small).
+// Identity holds the properties that are fixed when a store is made. It is kept in
+// the name of an empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is
+// there or not, so that a store is made with two syncs of directories and never half.
+// In format 2 there is no copy, in format 1 no owner either. Format 4 is 3 for a
+// store whose histories may lie in blocks, format 5 is 4 for one that may be among
+// the small ones of its node (package small).
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
@@ -69,8 +69,8 @@ func (id Identity) FileName() string {
 // Newest is the newest format that this program knows.
 const Newest = 5
 
-// Is reports whether a file is one that makes its directory a store, of
-// whatever format.
+// Is reports whether a file is one that makes its directory a store, of any
+// format.
 func Is(file string) bool { return strings.HasPrefix(file, Prefix) }
 
 // Format returns the format that the name of such a file tells; 0 when it tells
@@ -88,8 +88,8 @@ func Format(file string) int {
 	return format
 }
 
-// ownerOf is what the name of the file says of the name of the store: the
-// beginning of its hash.
+// ownerOf returns the part of the file's name that stands for the name of the
+// store: the beginning of its hash.
 func ownerOf(store string) string { return marks.Hash(store)[:32] }
 
 // New returns the identity of a new store, which is the copy with that id.

@@ -25,7 +25,7 @@ import (
 	"divan/storage/scheduler"
 )
 
-// Shared is what the instances of a node have in common.
+// Shared holds what the instances of a node have in common.
 type Shared struct {
 	FS        vfs.FS
 	Memory    *MemoryBudget
@@ -44,7 +44,7 @@ type Shared struct {
 	Mending Mending
 }
 
-// Kind is what distinguishes the instances of one kind of store from others.
+// Kind describes how the instances of one kind of store differ from others.
 type Kind struct {
 	Merger *pebble.Merger // nil: none
 	// TableEnd returns the key at which a table that begins with start has to
@@ -115,8 +115,8 @@ func (i *Instance) Damaged() bool { return i.damaged.Load() }
 // Busy reports whether a compaction runs, which Close would wait for.
 func (i *Instance) Busy() bool { return i.compactions.Busy() }
 
-// Open opens the instance. load is called before anybody else sees it. The error
-// is fault.Corruption when the files are damaged.
+// Open opens the instance. load is called before any other goroutine sees it.
+// The error is fault.Corruption when the files are damaged.
 func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	if i.readOnly {
 		if err := i.syncLogs(); err != nil {

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Opening reads a log up to the first record that is not whole, and gives up
-// what is behind it: a write that a crash cut off, which nobody was told of. But
-// where damage is in the last block of a log, it looks the same, and then what is
-// given up may have been acknowledged. So it is told.
+// Opening reads a log up to the first record that is not whole, and gives up what
+// is behind it: a write that a crash cut off, which was never acknowledged. But
+// damage in the last block of a log looks the same, and then what is given up may
+// have been acknowledged. So it is reported.
 
 // GivenUp is the end of a log that could not be read.
 type GivenUp struct {

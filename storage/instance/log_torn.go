@@ -11,11 +11,12 @@ const (
 	candidates = 4 << 10 // chunks that are looked at; a document may have made them
 )
 
-// torn reports whether a log ends in a write that never ended: the process was
-// killed, or the machine lost power, while it was under way. Nobody was told of such a
-// write. at is where reading has stopped, in the first block of text; the log has that
-// number. It is false where an end that was written whole may have been damaged since,
-// and where text ends too early to tell. whole: text reaches to the end of the file.
+// torn reports whether a log ends in a write that never ended: the process was killed,
+// or the machine lost power, while it was under way. Such a write was never
+// acknowledged. at is where reading has stopped, in the first block of text; the log
+// has that number. It is false where an end that was written whole may have been
+// damaged since, and where text ends too early to tell. whole: text reaches to the end
+// of the file.
 func torn(text []byte, at int64, number uint32, whole bool) bool {
 	for begun := false; ; begun = true { // chunks of one record
 		if logBlock-at%logBlock < chunkHeader { // nothing begins there
@@ -43,8 +44,8 @@ func torn(text []byte, at int64, number uint32, whole bool) bool {
 }
 
 // endsEarly reports whether writing ended before a place and at the border of a page:
-// the file ends, or what follows is what was there before, the zeros of a new file or
-// what an earlier log of the file has left.
+// the file ends, or the old content follows, the zeros of a new file or the rest of
+// an earlier log in the file.
 func endsEarly(text []byte, from, to int64, number uint32) bool {
 	if to > int64(len(text)) {
 		return len(text)%page == 0

@@ -81,9 +81,9 @@ func (m *MemoryBudget) Close() {
 	m.Cache.Unref()
 }
 
-// memtables is what one store's memtables hold at most: the one that takes the
-// writes, and that of the same size or smaller that is being flushed or kept for
-// the next turn. Every flush doubles them, up to memTableBytes.
+// memtables bounds what one store's memtables hold: the one that takes the
+// writes, and the one of the same size or smaller that is being flushed or kept
+// for the next turn. Every flush doubles them, up to memTableBytes.
 type memtables struct {
 	mu   sync.Mutex
 	size int64 // of the one that takes the writes; 0: the store is not open

@@ -102,7 +102,8 @@ func (l logChunks) torn(block []byte, at, end int) bool {
 	return zeroSector(block, at, end) || olderChunk(block[:end], int64(at+1), l.number)
 }
 
-// sector is what a disk writes whole or not at all, in bytes.
+// sector is the size, in bytes, of the unit that a disk writes whole or not at
+// all.
 const sector = 512
 
 // zeroSector reports whether a chunk is zeros from the border of a sector to the next one, or to its end.

@@ -22,7 +22,7 @@ const (
 	stallLook = 250 * time.Millisecond
 )
 
-// stall is what is known of the compactions of an instance.
+// stall records how the compactions of an instance have gone.
 type stall struct {
 	flushes, admitted atomic.Int64            // flushes that have ended; as of the last Admit
 	failed            atomic.Pointer[failure] // the last compaction; nil: it succeeded

@@ -53,8 +53,8 @@ func (i *Instance) checkLog(files []string) error {
 		fmt.Errorf("%s/%06d.log is missing", i.Dir, number))
 }
 
-// missingLog returns the log that is gone, of those that there are. first is what the manifest says that the first one is
-// that is not flushed, options and manifest are the numbers of these files.
+// missingLog returns the log that is missing among logs. By the manifest, first is the first log
+// that is not flushed; options and manifest are the numbers of these files.
 func missingLog(logs []uint64, first, options, manifest uint64) (number uint64, missing bool) {
 	opened := options > first // the log of the last opening is not flushed
 	any, made := false, false

@@ -93,8 +93,8 @@ func AppendAgg(dst []byte, kind, level byte, border string) []byte {
 // AggBorder is the border in an aggregate's key.
 func AggBorder(key []byte) []byte { return key[PrefixLen+2:] }
 
-// Tail is what follows keyspace and bucket: the id of a document or local
-// document.
+// Tail returns the part of a key that follows keyspace and bucket: the id of a
+// document or local document.
 func Tail(key []byte) []byte { return key[PrefixLen:] }
 
 // Seq is the number in a sequence or purge key.

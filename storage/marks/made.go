@@ -14,11 +14,11 @@ import (
 
 // Made is the stores that were made here and not dropped since: one of them that
 // is not there was lost. They are lines of one file, which only grows while the
-// process lives, and which nobody waits for: making and dropping a store costs
-// one short write more. What a crash takes from its end is noted again when the
-// stores are listed; a store that is lost before that passes for one that was
-// never made. A drop that is forgotten does no harm, as nobody names the store
-// any more. A Made is safe for concurrent use.
+// process lives, and which no caller waits for: making and dropping a store
+// costs one short write more. What a crash takes from its end is noted again
+// when the stores are listed; a store that is lost before that passes for one
+// that was never made. A drop that is forgotten does no harm, as no database
+// names the store any more. A Made is safe for concurrent use.
 type Made struct {
 	FS   vfs.FS
 	Path string

@@ -17,8 +17,8 @@ func load(t *testing.T, fs vfs.FS) *Made {
 	return m
 }
 
-// TestMade: whatever the end of the file has become, what was noted before it
-// counts, and what is noted behind it as well.
+// TestMade: no matter what the end of the file has become, the names noted
+// before it count, and the names noted behind it as well.
 func TestMade(t *testing.T) {
 	fs := vfs.NewMem()
 	m := load(t, fs)

@@ -51,9 +51,9 @@ func TestLargeHolds(t *testing.T) {
 	}
 }
 
-// Requests are fair: whatever the holds of some accounts, with small and large ones, grown in
-// whatever steps, one more account has its part of what is left, and a lone one most of it all.
-// What is counted adds up.
+// Requests are fair: when some accounts have holds of any sizes, grown in any steps, one more
+// account gets its part of what is left, and a lone account gets most of the budget. What is
+// counted adds up.
 func TestRequestsAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 100 << 20

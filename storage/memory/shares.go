@@ -12,7 +12,8 @@ type division struct {
 	percent int64 // of the budget that all owners may have together
 	// weight is how many times what is left to all others an owner may hold (dynamic
 	// thresholds after Choudhury and Hahne): alone weight of weight+1 parts. An owner that
-	// comes later always finds something, whatever the others hold and for how long.
+	// comes later always finds something, no matter how much the others hold and for how
+	// long.
 	weight int64
 }
 
@@ -49,8 +50,8 @@ func newShares(b *Budget, of division) *Shares {
 // most returns how many bytes all owners may have.
 func (s *Shares) most() int64 { return s.budget.limit() / 100 * s.of.percent }
 
-// take takes size bytes for something of an owner that has held bytes already. never: there
-// cannot be so much, whatever others give back.
+// take takes size bytes for one Hold of an owner, which has held bytes already. never:
+// there cannot be so much, even if all others give back theirs.
 func (s *Shares) take(owner Name, held, size int64) (ok, never bool) {
 	most := s.most()
 	if (s.of.weight+1)*(held+size) > s.of.weight*min(most, s.budget.most(held+size)) {
@@ -111,8 +112,8 @@ var (
 	ErrNever = errors.New("there can never be so much memory")
 )
 
-// Hold is what an owner holds for one thing, such as a request or an answer that is read. It
-// belongs to one goroutine at a time. The zero Hold takes what it likes.
+// Hold is the memory that an owner holds for one thing, such as a request or an answer that
+// is read. It belongs to one goroutine at a time. The zero Hold takes what it likes.
 type Hold struct {
 	shares *Shares
 	owner  Name
@@ -158,8 +159,8 @@ func (h *Hold) Take(ctx context.Context, size int64) error {
 	}
 }
 
-// Try is Take for a taker that does not wait. never: there cannot be so much, whatever others
-// give back.
+// Try is Take for a taker that does not wait. never: there cannot be so much, even if all
+// others give back theirs.
 func (h *Hold) Try(size int64) (ok, never bool) {
 	if h.shares == nil || size <= 0 {
 		return true, false

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Lock makes the data directory, and sure that no other process has it. One that nobody can
-// write may be read.
+// Lock makes the data directory, and sure that no other process has it. With mayRead a
+// directory that cannot be written may be read.
 func (t *Tree) Lock(mayRead bool) (io.Closer, error) {
 	if !mayRead {
 		if err := t.FS.MkdirAll(t.Root, 0o755); err != nil {

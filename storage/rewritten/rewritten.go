@@ -26,7 +26,7 @@ type Keys struct {
 
 type hotSet map[uint64]struct{}
 
-// New returns keys that nobody has written.
+// New returns a Keys without a written key.
 func New() *Keys { return &Keys{seed: maphash.MakeSeed(), counts: map[uint64]uint32{}} }
 
 // Wrote notes that a key is being written. One goroutine at a time may call it.

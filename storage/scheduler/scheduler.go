@@ -216,7 +216,7 @@ func (c *StoreScheduler) giveBackLocked() {
 	c.node.mu.running--
 }
 
-// grant hands out slots until none is free or nobody can use one.
+// grant hands out slots until none is free or no store can use one.
 func (s *Scheduler) grant() {
 	for {
 		s.mu.Lock()
@@ -301,7 +301,7 @@ func (c *StoreScheduler) leave(waits bool) {
 }
 
 // schedule gives the store a slot. It reports whether to look for more work:
-// not when the last slot went to somebody else meanwhile.
+// not when the last slot went to another store meanwhile.
 func (c *StoreScheduler) schedule() bool {
 	n := c.node
 	n.mu.Lock()

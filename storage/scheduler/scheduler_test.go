@@ -140,7 +140,7 @@ func TestSchedulerKeepsWaiters(t *testing.T) {
 	wantRunning(t, b, 1)
 }
 
-// TestSchedulerNothingLost: whatever the order of events, all work is done.
+// TestSchedulerNothingLost: in any order of events, all work is done.
 func TestSchedulerNothingLost(t *testing.T) {
 	s := New(2)
 	var dbs []*fakeDB

@@ -16,7 +16,8 @@ const (
 	maxCompacted   = 1000 // stores that are remembered
 )
 
-// Reclaim is what the instance has on the disk that no store has any more. It is safe for concurrent use.
+// Reclaim tracks the space that the instance takes on the disk for content that no store has any
+// more. It is safe for concurrent use.
 type Reclaim struct {
 	mu            sync.Mutex
 	removed       bool // stores were

@@ -56,7 +56,7 @@ func Put(b *pebble.Batch, store [16]byte, number uint64, batch *pebble.Batch) er
 	return b.Set(keyOf(store, number), batch.Repr(), nil)
 }
 
-// Join puts the batches of a store together: whole, which is what they have left, takes the place of
+// Join puts the batches of a store together: whole, which holds their result, takes the place of
 // all that a view has.
 func Join(b *pebble.Batch, store [16]byte, v *View, whole *pebble.Batch) error {
 	for n := v.first; n < v.last; n++ {

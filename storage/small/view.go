@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// View is what a small store holds at one moment, in memory. It does not change, and is safe for
-// concurrent use. It is a pebble.Reader that needs no Close. A nil view holds nothing.
+// View is the content of a small store at one moment, in memory. It does not change, and is safe
+// for concurrent use. It is a pebble.Reader that needs no Close. A nil view holds nothing.
 type View struct {
 	batches     *pebble.Batch // indexed; all of them, in their order
 	first, last uint64        // their numbers

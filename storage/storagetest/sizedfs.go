@@ -19,7 +19,7 @@ type SizedFS struct {
 	d *disk
 }
 
-// disk is what is known of the files. Only growing costs room; directories and names
+// disk keeps account of the files. Only growing costs room; directories and names
 // are free.
 type disk struct {
 	mu    sync.Mutex

@@ -32,7 +32,7 @@ type rule struct {
 	ces   []uint64
 }
 
-// collation is what the dump says.
+// collation is the content of the dump.
 type collation struct {
 	own          map[rune][]uint64
 	contractions []rule
