@@ -8,7 +8,7 @@ import (
 
 // Sizes of the batches that streams hand out. A batch is also full when the
 // contents of its documents reach batchBytes, so that a stream holds a few MB
-// whatever the documents are.
+// for documents of any size.
 const (
 	batchRows  = 1024
 	batchBytes = 1 << 20

@@ -53,7 +53,7 @@ func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, exactly bool
 	return atts, contents, nil
 }
 
-// elsewhere reports whether the content is what Attachments.Put has stored.
+// elsewhere reports whether Attachments.Put has stored the content.
 func (a *EditAttachment) elsewhere() bool {
 	return !a.Stub && a.Data == nil && a.StoredLength > 0
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // scanLimit is how many changes one call of ChangeStream.Next looks at before
-// it returns, even without a row: whoever sends the feed can then send a
+// it returns, even without a row: the sender of the feed can then send a
 // heartbeat while a filter rejects everything (semantics.md section 7.3).
 const scanLimit = 4096
 

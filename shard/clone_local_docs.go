@@ -12,10 +12,10 @@ import (
 
 // LocalDocs brings the local documents of clients in a range of the ring from the
 // source to the target, with their revisions, and removes those that the source does
-// not have. What the server keeps for itself (LocalDocsRequest.System) stays out of
-// it. Meanwhile the target may take local documents itself: each edit is sent to the
-// source first. Whatever comes in between, a deletion is not undone, and no content
-// replaced by an older one.
+// not have. The server's own local documents (LocalDocsRequest.System) are not
+// brought. Meanwhile the target may take local documents itself: each edit is sent
+// to the source first. Edits that come in between are safe: a deletion is not
+// undone, and no content is replaced by an older one.
 func (c *Clones) LocalDocs(ctx context.Context, o CloneOptions) error {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *localsClone) clone(ids []string) (left []string, err error) {
 	return append(left, again...), err
 }
 
-// exchange swaps documents and looks again whether the source is what it was before.
-// It returns those that have to be compared again.
+// exchange swaps documents and looks again whether the source has changed since it
+// was read. It returns the documents that have to be compared again.
 //
 // An edit reaches the source before the target. So when the source is the same after
 // the swap, an edit that the swap has overwritten was in the source before that was

@@ -38,9 +38,9 @@ type Clones struct {
 // purges that name them; local ones are not among them (LocalDocs).
 //
 // The target is empty or was cloned from that source, and takes nothing else. It may
-// be called again after whatever end: it goes on from what the target has and
-// brings what has changed since. From then on the target names the source, and what
-// that one continues, as its origins.
+// be called again, however it ended: it goes on from what the target has and brings
+// what has changed since. From then on the target names the source, and the stores
+// that the source continues, as its origins.
 func (c *Clones) Range(ctx context.Context, o CloneOptions) (upto uint64, err error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {

@@ -43,11 +43,11 @@ type Compactions struct {
 
 // Start starts the compaction of a copy in the background: contents of inner
 // revisions and attachments that nothing refers to are dropped, the log of
-// purges is cut to limits.PurgedInfos entries, except that what somebody still
-// has to read stays (PurgeCheckpoint). db is only named in Running.
-// While one is running for the copy a second call changes nothing. It ends
-// when the Local is closed or the copy dropped, at any point, and what it has
-// done stays done.
+// purges is cut to limits.PurgedInfos entries, except that entries that a
+// follower still has to read stay (PurgeCheckpoint). db is only named in
+// Running. While one is running for the copy a second call changes nothing. It
+// ends when the Local is closed or the copy dropped, at any point, and what it
+// has done stays done.
 func (c *Compactions) Start(ctx context.Context, name string, limits Limits, db string) error {
 	store, err := c.states.pin(ctx, name)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestConcurrentWriters(t *testing.T) {
 	})
 }
 
-// A copy that nobody writes to keeps nothing: no goroutine, no copyState.
+// A copy without writers keeps nothing: no goroutine, no copyState.
 func TestIdleCopyCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := open(t, newFS(), Options{})

@@ -38,7 +38,7 @@ func (c *Copies) Create(ctx context.Context, name string, o CreateOptions) error
 	return nil
 }
 
-// Drop removes a copy with everything in it, as soon as nobody reads it any
+// Drop removes a copy with everything in it, as soon as it has no readers any
 // more; fault.NoCopy when it is not there. Requests that wait to write to it
 // get fault.NoCopy; its watchers are woken.
 func (c *Copies) Drop(ctx context.Context, name string) error {
@@ -123,8 +123,8 @@ func (c *Copies) ID(name string) (uint64, error) { return c.states.engine.CopyID
 // SetID has a directory that does not say which copy it is say so, durably.
 func (c *Copies) SetID(name string, id uint64) error { return c.states.engine.SetCopyID(name, id) }
 
-// Lost reports whether a copy was here once and is gone, although nobody dropped
-// it. What asks for it gets fault.Unavailable.
+// Lost reports whether a copy was here once and is gone, although it was not
+// dropped. Requests for it get fault.Unavailable.
 func (c *Copies) Lost(name string) bool { return c.states.engine.Lost(name) }
 
 // NoteMade notes that copies are here, of those that were listed: only what is
@@ -170,8 +170,8 @@ func (c *Copies) SetAside(ctx context.Context, name string) error {
 	return nil
 }
 
-// Orphan is Drop for a copy that no database names and nobody dropped: its files
-// are set aside and stay on the disk.
+// Orphan is Drop for a copy that no database names and that was not dropped: its
+// files are set aside and stay on the disk.
 func (c *Copies) Orphan(ctx context.Context, name string) error {
 	if err := c.remove(ctx, name, c.states.engine.Orphan); err != nil {
 		return fmt.Errorf("set aside %s: %w", name, err)

@@ -12,8 +12,8 @@ import (
 	"divan/storage"
 )
 
-// copyState is what this node keeps in memory about a copy while it is written
-// to, watched, or broken. A copy without a state is at rest: everything
+// copyState is the state that this node keeps in memory about a copy while it is
+// written to, watched, or broken. A copy without a state is at rest: everything
 // applied to it is durable (durableSequence D3), so readers need nothing from here.
 //
 //	C1. A copyState is in copyStates.copies from before its first group is applied
@@ -177,8 +177,8 @@ func (s *copyStates) writerEnded(c *copyState) {
 	s.forgetIdleLocked(c)
 }
 
-// forgetIdleLocked removes a state that nobody needs any more (C1). One that has
-// failed stays until reopen: what its store shows is not all durable.
+// forgetIdleLocked removes a state that is not in use any more (C1). A state
+// that has failed stays until reopen: what its store shows is not all durable.
 func (s *copyStates) forgetIdleLocked(c *copyState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

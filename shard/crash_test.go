@@ -26,8 +26,8 @@ const crashIterations = "DIVAN_CRASHES"
 
 // TestPowerCut cuts the power at random moments under concurrent edits,
 // attachments, purges, compaction and reads, starts again from what the disk
-// then holds, and looks whether everything that was answered, or shown to
-// anybody, is there, and every invariant of the store holds.
+// then holds, and looks whether everything that was answered, or shown to any
+// reader, is there, and every invariant of the store holds.
 func TestPowerCut(t *testing.T) {
 	iterations := 20
 	if text := os.Getenv(crashIterations); text != "" {
@@ -45,11 +45,11 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// history is what clients were told. Whatever is noted in it was answered
-// before the power went.
+// history records what clients were told. Every entry in it was answered before
+// the power went.
 type history struct {
 	mu      sync.Mutex
-	edits   []told         // accepted edits of documents that nobody purges
+	edits   []told         // accepted edits of documents that are never purged
 	purged  []told         // purged leaves
 	content map[string]big // by revision: attachments that came in as streams
 	locals  map[string]int // local document → the last value that was answered

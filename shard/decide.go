@@ -13,7 +13,7 @@ const (
 	reasonBadRev   = "Invalid rev format"
 )
 
-// decision is what the tree of a document says to an edit, before its body and
+// decision is the verdict of a document's tree on an edit, before its body and
 // attachments are looked at.
 type decision struct {
 	refused fault.Kind // not 0: the edit is refused and the rest is empty
@@ -23,7 +23,7 @@ type decision struct {
 	stored  bool       // replicated: the content of this revision is here already
 }
 
-// refusal is what a refused edit is answered with.
+// refusal returns the answer to a refused edit.
 func (v *decision) refusal() *fault.Error {
 	if v.refused == fault.Conflict {
 		return fault.New(fault.Conflict, reasonConflict)

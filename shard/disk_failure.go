@@ -7,19 +7,19 @@ import (
 )
 
 // reopen lets a copy that has stopped go on once its store works again: a disk
-// that was full, or failed for a moment. It reports whether c stands in nobody's
-// way any more, so that the caller may look at the copy anew; false leaves
-// everything as it is, and the next request tries again.
+// that was full, or failed for a moment. It reports whether c is no longer in
+// the way of requests, so that the caller may look at the copy anew; false
+// leaves everything as it is, and the next request tries again.
 //
 // A store that failed stays failed, and a copyState fails after its store. So a
 // store that works was opened later, which happens only when the last pin of
 // the failed one has gone. That makes it safe to forget the failure:
 //
-//   - What the store shows is durable, whatever became of the groups whose sync
-//     failed: opening it has flushed all that the log still held. It is at rest.
-//   - Nobody has seen anything of a lost group, whose sequences are given out
-//     again: a reader waits for durability with its pin, and failed with the
-//     copyState.
+//   - What the store shows is durable, even where groups failed to sync: opening
+//     it has flushed all that the log still held. It is at rest.
+//   - No reader has seen anything of a lost group, whose sequences are given
+//     out again: a reader waits for durability with its pin, and failed with
+//     the copyState.
 //   - Only requests that wait to be submitted have read without waiting; the
 //     mark in copyStates.reopenedTS makes them read again.
 //   - The writer of c, whose memory may be of a lost group, has ended.
@@ -50,7 +50,7 @@ func (s *copyStates) replaceState(c *copyState, store *storage.Store) bool {
 		return false
 	}
 	if s.copies[c.name] != c {
-		return true // somebody else was first
+		return true // another goroutine was first
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

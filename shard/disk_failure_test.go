@@ -203,8 +203,8 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 	})
 }
 
-// Whoever waits for a copy to move hears that it has stopped, and that it goes
-// on, and then of its changes: with the same watch.
+// A watcher that waits for a copy to move hears that it has stopped, and that
+// it goes on, and then of its changes: with the same watch.
 func TestWatchAcrossAFailure(t *testing.T) {
 	eachWay(t, func(t *testing.T, way int32) {
 		t.Helper()
@@ -276,8 +276,8 @@ func TestWatchAcrossAFailure(t *testing.T) {
 	})
 }
 
-// As long as somebody uses what has stopped, nothing is forgotten: neither while
-// the failed store is pinned, nor while a request waits for its answer.
+// As long as the copy that has stopped is in use, nothing is forgotten: neither
+// while the failed store is pinned, nor while a request waits for its answer.
 func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 	eachWay(t, func(t *testing.T, way int32) {
 		t.Helper()
@@ -322,7 +322,7 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 }
 
 // A store that has stopped without a group of its own gives no position: it
-// would be the one that everybody knows, and a feed would go on waiting.
+// would be the position that every feed knows, and a feed would go on waiting.
 func TestPositionOfAFailedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var disk fullDisk
@@ -354,7 +354,7 @@ func TestPositionOfAFailedStore(t *testing.T) {
 
 // TestDiskFullNowAndThen fills the disk at random moments under concurrent
 // edits, attachments, purges, compaction and reads, and looks whether
-// everything that was answered, or shown to anybody, is there in the end.
+// everything that was answered, or shown to any reader, is there in the end.
 func TestDiskFullNowAndThen(t *testing.T) {
 	for range 2 {
 		seed := rand.Uint64()

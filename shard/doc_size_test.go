@@ -7,7 +7,8 @@ import (
 	"divan/storage/doc"
 )
 
-// TestDocSize: whatever of a document grows with what clients store counts.
+// TestDocSize: every part of a document that grows with the data of clients
+// counts.
 func TestDocSize(t *testing.T) {
 	var none *Doc
 	if none.Size() != 0 {

@@ -143,8 +143,8 @@ func (s *docState) revision(r doc.Rev) (v doc.Revision, ok bool, err error) {
 	return v, true, nil
 }
 
-// docWrites is what has to be written for a changed document, except that the
-// sequence is not known yet.
+// docWrites lists the writes for a changed document, except that the sequence
+// is not known yet.
 type docWrites struct {
 	next *doc.Record // nil: the document is removed
 	dels []doc.Rev   // from the bodies keyspace; to be done before puts
@@ -202,8 +202,8 @@ func (s *docState) inlineBase(r doc.Rev) bool {
 
 // write puts what the group made of the document into the batch. It reports
 // whether that took the sequence: also a document that is removed moves it, so
-// that whoever saw the copy before knows that it has changed.
-// room is used for what is encoded.
+// that a reader that saw the copy before can tell that it has changed. room
+// holds the encoded values.
 func (s *docState) write(b *storage.Batch, seq uint64, room *[]byte) bool {
 	out := s.writes(room)
 	if out.next == nil && s.base == nil {
@@ -232,8 +232,7 @@ func (s *docState) write(b *storage.Batch, seq uint64, room *[]byte) bool {
 	return true
 }
 
-// reader is what reading contents takes: a store, or a snapshot
-// of it.
+// reader is the source of contents: a store, or a snapshot of it.
 type reader interface {
 	Revision(id string, rev doc.Rev) (doc.Revision, bool, error)
 }

@@ -10,13 +10,14 @@ import (
 // durableSequence separates what is durable from what is only visible: a reader
 // of the store sees a write as soon as it is applied, before it is on disk.
 //
-//	D1. Nothing above the durable sequence is shown to anybody: whoever read a
-//	    sequence from the store waits for it here first. Otherwise a crash could
-//	    take back what a reader has acted upon, and give its sequence to another
-//	    write.
+//	D1. Nothing above the durable sequence is shown to a client: a reader that
+//	    got a sequence from the store waits for it here first. Otherwise a crash
+//	    could take back what a reader has acted upon, and give its sequence to
+//	    another write.
 //	D2. The durable sequence only rises, in the order of the group commits, each
 //	    when its batch is durable; it rises before the answers to that group go
-//	    out, so that whoever got an answer reads its own write without waiting.
+//	    out, so that a client that got an answer reads its own write without
+//	    waiting.
 //	D3. At rest everything applied is durable. Before the writer applies the
 //	    first group after that it sets the durable sequence to the sequence the
 //	    store has then. So a reader that read something first and looked at the
@@ -29,7 +30,7 @@ type durableSequence struct {
 	unsequenced  atomic.Uint64 // last applied group with changes outside the sequence
 	durableGroup atomic.Uint64 // last durable group
 	waitLock     sync.Mutex
-	advanced     chan struct{} // closed when the durable sequence moves; nil: nobody waits
+	advanced     chan struct{} // closed when the durable sequence moves; nil: no reader waits
 	err          error         // why it will never move again
 }
 

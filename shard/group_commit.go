@@ -8,8 +8,8 @@ import (
 	"divan/storage/doc"
 )
 
-// groupCommit is what one batch is made of: the tasks that waited, decided one
-// after the other, each seeing what those before it did. Comments call it a group.
+// groupCommit builds one batch from the tasks that waited, decided one after the
+// other; each sees the effects of the tasks before it. Comments call it a group.
 //
 // One document gets one sequence per group, in the order in which documents
 // were first touched, however many tasks changed it (semantics.md section 2.5).

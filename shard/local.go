@@ -12,7 +12,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Local is made of. Engine is required.
+// Options configure a Local. Engine is required.
 type Options struct {
 	Engine *storage.Engine
 	Logger *zap.Logger // default: none
@@ -33,8 +33,8 @@ type Options struct {
 	// It must not block.
 	OnUpdate func(copy string)
 	// OnDesignDoc is told the name of a copy whenever a design document in it has
-	// changed by whatever way, after that is durable and before the writer learns
-	// of it. It must not block.
+	// changed in any way, after that is durable and before the writer learns of
+	// it. It must not block.
 	OnDesignDoc func(copy string)
 	// OnDrop is told the name of a copy that was taken away. It must not block.
 	OnDrop func(copy string)

@@ -118,7 +118,7 @@ func (e *localEdit) write(b *storage.Batch) {
 }
 
 // local decides the write of a local document: it only counts on from the
-// revision the client named, whatever is stored (semantics.md section 3,
+// revision the client named, not from the stored one (semantics.md section 3,
 // golden local/01, bulk/03).
 func (p *updatePlan) local(e *Edit, res *EditResult) {
 	rev := e.Parent
@@ -199,8 +199,8 @@ func (l *LocalDocs) Get(ctx context.Context, name, id string) (*LocalDoc, error)
 	return &d, nil
 }
 
-// Put writes a local document, id with "_local/"; rev is what the client
-// named (zero: nothing). It returns the new revision, 0-N. The error for a
+// Put writes a local document, id with "_local/"; rev is the revision that the
+// client named (zero: none). It returns the new revision, 0-N. The error for a
 // revision that is no count is fault.BadRequest.
 func (l *LocalDocs) Put(ctx context.Context, name, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
 	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Body: body})

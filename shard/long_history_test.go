@@ -120,7 +120,7 @@ func TestCloneLongHistories(t *testing.T) {
 }
 
 // TestEditWritesTip: an edit of a document with a thousand revisions writes some dozens of
-// them, whatever the limit cuts off meanwhile, and reads no more.
+// them, no matter how many the limit cuts off meanwhile, and reads no more.
 func TestEditWritesTip(t *testing.T) {
 	n := open(t, newFS(), Options{})
 	n.create(CreateOptions{ID: 7})

@@ -10,7 +10,7 @@ import (
 // AdminRole is the role of server administrators (semantics.md section 6).
 const AdminRole = "_admin"
 
-// User is who asks: the userCtx of semantics.md section 5.2.
+// User is the user of a request: the userCtx of semantics.md section 5.2.
 type User struct {
 	Name      string // empty when Anonymous
 	Anonymous bool
@@ -46,8 +46,9 @@ type EditAttachment struct {
 type EditResult struct {
 	Rev  doc.Rev  // the new revision; of a local document 0-N
 	Path doc.Path // Rev and its ancestors: what the other copies are sent
-	// Kept is what the stubs of the edit stand for, in their order: another copy
-	// may have another nearest ancestor. Empty when NoPath was asked for.
+	// Kept lists the attachments that the stubs of the edit stand for, in their
+	// order: another copy may have another nearest ancestor. Empty when NoPath
+	// was asked for.
 	Kept     []doc.Attachment
 	Err      error // a *fault.Error for a refusal
 	Accepted bool  // set by the coordinator: fewer copies than asked for have it
@@ -78,7 +79,7 @@ type UpdateRequest struct {
 	Security []byte // security object of the database, JSON
 	Delayed  bool   // batch=ok: answer when applied, not when durable
 	Trusted  bool   // a write between copies: no validation function is asked
-	NoPath   bool   // nobody needs EditResult.Path: it stays empty
+	NoPath   bool   // EditResult.Path is not needed: it stays empty
 	// PurgesSeen, when set, is the purge sequence of the copy up to which the
 	// sender has taken the copy's purges into account: the request is refused
 	// with fault.Conflict as a whole when there are later ones of its documents,
@@ -98,8 +99,8 @@ type UpdateRequest struct {
 // has changed in the meantime.
 type Validate func(ctx context.Context, r ValidateRequest) error
 
-// ValidateRequest is what a validation function may look at
-// (semantics.md section 5.2).
+// ValidateRequest is the input of a validation function (semantics.md section
+// 5.2).
 type ValidateRequest struct {
 	DB       string
 	User     User
@@ -185,7 +186,7 @@ type IDMissing struct {
 // DocsRequest asks for the live documents whose ids lie between two bounds.
 type DocsRequest struct {
 	Copy        string
-	Lo          string // lower bound whatever the direction; empty: from the first
+	Lo          string // lower bound in either direction; empty: from the first
 	LoExclusive bool
 	Hi          string // upper bound; only when HasHi
 	HasHi       bool
@@ -306,8 +307,8 @@ type PurgeItem struct {
 	UUID [16]byte // the same on every copy; zero: one is made
 	ID   string
 	Revs []doc.Rev
-	// Paths is what other copies know of the revisions that they removed; empty
-	// when the purge comes from a client. See PurgeInfo.
+	// Paths are the paths that other copies know of the revisions that they
+	// removed; empty when the purge comes from a client. See PurgeInfo.
 	Paths []doc.Path
 }
 
@@ -323,9 +324,9 @@ type PurgeInfo struct {
 	UUID [16]byte
 	ID   string
 	Revs []doc.Rev // as requested
-	// Paths is what is known of the revisions that were removed: each with its
-	// ancestors, newest first, unless that is nothing but one of Revs. A later
-	// entry of the same UUID has all that an earlier one has.
+	// Paths are the known paths of the revisions that were removed: each with
+	// its ancestors, newest first, unless that is nothing but one of Revs. A
+	// later entry of the same UUID has all that an earlier one has.
 	Paths []doc.Path
 }
 

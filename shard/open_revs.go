@@ -43,7 +43,7 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 	return readRevs(store, req, &rec)
 }
 
-// RevsAnswer is what OpenRevsMany answers for one document.
+// RevsAnswer is the answer of OpenRevsMany for one document.
 type RevsAnswer struct {
 	Results []RevResult
 	Err     error

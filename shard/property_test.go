@@ -262,7 +262,8 @@ func pathOf(p doc.Path) []doc.Rev {
 	return out
 }
 
-// compareCounts asks for offset and pending, which nobody counts one by one.
+// compareCounts asks for offset and pending, which the shard does not count one
+// by one.
 func (r *run) compareCounts() {
 	lo := rapid.SampledFrom([]string{"", "_design/c", "a", "ab", "b", "c"}).Draw(r.rt, "lo")
 	s, err := r.n.AllDocs(context.Background(), DocsRequest{Copy: copyName, Lo: lo})

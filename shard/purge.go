@@ -16,13 +16,13 @@ import (
 // sequence; one without any leaves nothing behind but the log, and its old
 // sequence moves on all the same.
 //
-// An item that comes from another copy tells with its paths what was removed
-// there; a leaf on one of them goes as well, without being mentioned in the
-// result (see purgedHistory). An item whose uuid is in the log already has been done,
-// and is not done again: it may have come from a client's request and through
-// another copy. Only what its paths tell that this copy did not know is made up
-// for, and noted as a further entry with that uuid, so that whoever follows
-// this copy's log hears of it.
+// An item that comes from another copy tells with its paths what was removed there; a
+// leaf on one of them goes as well, without being mentioned in the result (see
+// purgedHistory). An item whose uuid is in the log already has been done, and is not
+// done again: it may have come from a client's request and through another copy. Only
+// what its paths tell that this copy did not know is made up for, and noted as a
+// further entry with that uuid, so that every follower of this copy's log hears of
+// it.
 func (l *Local) Purge(ctx context.Context, name string, items []PurgeItem) ([]PurgeResult, error) {
 	if len(items) == 0 {
 		return nil, nil

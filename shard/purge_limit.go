@@ -8,22 +8,22 @@ import (
 	"divan/storage"
 )
 
-// PurgePrefix begins the ids of the local documents that hold the log of
-// purges of a copy: whoever has to follow the log (another copy, an index)
-// keeps one there that says how far it is. Compaction drops no entry that one
-// of them has not passed; when the follower is gone for good, its document has
-// to go with it (semantics.md section 15).
+// PurgePrefix begins the ids of the local documents that hold the log of purges
+// of a copy: each follower of the log (another copy, an index) keeps one there
+// that says how far it is. Compaction drops no entry that a follower has not
+// passed; when the follower is gone for good, its document has to go with it
+// (semantics.md section 15).
 const PurgePrefix = localPrefix + "purge-"
 
-// PurgeCheckpoint is what compaction reads of such a document.
+// PurgeCheckpoint is the part of such a document that compaction reads.
 type PurgeCheckpoint struct {
 	PurgeSeq *uint64 `json:"purge_seq"` // the last entry that was dealt with; nil: it holds nothing
 }
 
 // purgesToTrim returns the last entry of the log that may go, 0 for none: the
-// newest limit of them stay, and whatever a follower still has to read. The
-// answer holds until the log or its followers change, so it is the writer that
-// asks: a compaction takes long, and purges go on meanwhile.
+// newest limit of them stay, and all that a follower still has to read. The
+// answer holds until the log or its followers change, so the writer asks: a
+// compaction takes long, and purges go on meanwhile.
 func purgesToTrim(store *storage.Store, limit uint64) (upto uint64, err error) {
 	last := store.Counters().PurgeSeq
 	if last <= limit {

@@ -147,7 +147,8 @@ func errPurged(r doc.Rev) *fault.Error {
 // it still waits (Insist), means what it sends.
 //
 // Where decisions are asked for, the other edits of such a document are among
-// them: they depend on each other, and whoever insists sends them together.
+// them: they depend on each other, and a sender that insists sends them
+// together.
 func (g *groupCommit) purgedEdits(req *UpdateRequest, decided []EditResult) (map[int]doc.Rev, error) {
 	if req.PurgesSeen != nil || req.Insist {
 		return nil, nil

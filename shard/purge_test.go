@@ -27,8 +27,8 @@ func (n *node) purgeLog() []PurgeInfo {
 	return log
 }
 
-// A purge that has been done is not done again, whoever brings it, also after
-// a restart: the document may have been written again since.
+// A purge that has been done is not done again, from any sender, also after a
+// restart: the document may have been written again since.
 func TestPurgeOnce(t *testing.T) {
 	fs := newFS()
 	n := open(t, fs, Options{})

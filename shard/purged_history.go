@@ -6,11 +6,11 @@ import (
 	"divan/storage/doc"
 )
 
-// purgedHistory is what is known of the revisions that a purge removed somewhere: each
-// with its ancestors. A copy that had not got a purged revision yet, but one of
-// its ancestors, drops that: it ends where it would have ended had it got the
-// revision first and the purge then. Knowledge only grows, and grows the same
-// whatever the order in which copies tell each other.
+// purgedHistory holds the known revisions that a purge removed on any copy, each with
+// its ancestors. A copy that had not got a purged revision yet, but one of its
+// ancestors, drops that ancestor: it ends where it would have ended had it got the
+// revision first and the purge then. Knowledge only grows, and grows the same in any
+// order in which copies tell each other.
 //
 // The ancestors of a revision follow from its name, so paths of different
 // copies agree, but one may be cut off earlier than another.

@@ -16,8 +16,8 @@ func (n *node) lastPaths() []doc.Path {
 	return log[len(log)-1].Paths
 }
 
-// A copy ends in the same state whatever it gets first: the revision, the
-// purge, or what another copy knows of it.
+// A copy ends in the same state no matter which it gets first: the revision,
+// the purge, or another copy's paths of it.
 func TestPurgeOfWhatHasNotArrived(t *testing.T) {
 	with := []doc.Path{{Start: 3, IDs: []string{"c", "b", "a"}}}
 	plain := PurgeItem{UUID: [16]byte{1}, ID: "d", Revs: []doc.Rev{rev(t, "3-c")}}

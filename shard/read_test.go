@@ -144,7 +144,8 @@ func TestAllDocsInBatches(t *testing.T) {
 	}
 }
 
-// asked counts how often somebody asks whether the request is still there.
+// asked counts how often the code under test asks whether the request is still
+// there.
 type asked struct {
 	context.Context
 	times int
@@ -383,7 +384,7 @@ func TestFilterFunctions(t *testing.T) {
 	}
 }
 
-// The node hears of each design document that a copy takes, whoever brings it, before
+// The node hears of each design document that a copy takes, from any sender, before
 // the writer gets its answer; of nothing else.
 func TestDesignDocumentsAreTold(t *testing.T) {
 	told := 0

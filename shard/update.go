@@ -86,7 +86,7 @@ func (t *updateTask) prepare(ctx context.Context) error {
 		}
 	}
 	if fault.Is(err, fault.MissingStub) {
-		// Whatever made the stub miss may not be durable yet; the writer
+		// The write that made the stub miss may not be durable yet; the writer
 		// decides again and answers when it is.
 		t.again = true
 		return nil
@@ -284,12 +284,12 @@ func partitionBounds(name string) (lo, hi string) { return name + ":", name + ";
 // finds another one there is it asked again.
 type cachingValidator struct {
 	ctx     context.Context
-	ask     Validate // nil: nobody is asked
+	ask     Validate // nil: no validation
 	req     *UpdateRequest
 	results []validation // by edit; nil until the first one
 }
 
-// validation is what was said about an edit.
+// validation is the verdict on an edit.
 type validation struct {
 	given bool
 	base  doc.Rev // the old document then
@@ -337,7 +337,7 @@ func (v *cachingValidator) validate(i int, d *decision, next *Doc, before func()
 // recordedValidator is the validator as the writer uses it: it only repeats results.
 type recordedValidator struct{ *cachingValidator }
 
-// validate implements editValidator. errStale: nobody was asked about this yet.
+// validate implements editValidator. errStale: there is no verdict on this yet.
 func (r recordedValidator) validate(i int, d *decision, _ *Doc, _ func() (*Doc, error)) error {
 	if i < len(r.results) {
 		if o := r.results[i]; o.given && o.base == d.base {

@@ -49,7 +49,7 @@ type updatePlan struct {
 
 // editValidator has a validation function look at an edit; see cachingValidator.
 type editValidator interface {
-	// wants reports whether somebody wants to see the edits of that document.
+	// wants reports whether validation has to see the edits of that document.
 	wants(id string) bool
 	// validate returns a *fault.Error for a refusal. Any other error ends the
 	// whole request.
@@ -143,7 +143,7 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 		}
 	}
 	if judged {
-		var unread error // no refusal, whatever its kind
+		var unread error // no refusal, even if its kind is that of one
 		old := func() (d *Doc, err error) {
 			d, unread = replaced(s, v, base, p.from)
 			return d, unread
@@ -214,7 +214,7 @@ func (p *updatePlan) done(s *docState, rev doc.Rev, res *EditResult) (err error)
 }
 
 // base returns the content of the revision that stubs and validation functions
-// look at; empty when nobody looks or there is none.
+// look at; empty when neither looks or there is none.
 func (p *updatePlan) base(s *docState, e *Edit, v *decision, judged bool) (doc.Revision, error) {
 	if v.base.IsZero() || !judged && !hasStubs(e) {
 		return doc.Revision{}, nil

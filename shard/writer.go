@@ -23,7 +23,7 @@ const (
 
 // task is one request to the writer of a copy.
 type task interface {
-	// cost is what the task adds to a group: edits and bytes, roughly.
+	// cost returns how much the task adds to a group: edits and bytes, roughly.
 	cost() (edits, bytes int)
 	// stage decides the task within the group. An error is the task's alone
 	// and leaves no trace in the group. Called on the writer's goroutine.

@@ -36,9 +36,9 @@ type Options struct {
 // sequences, purges of before in front of them; each leaves a target that another Run
 // goes on with:
 //
-//	R1  What the source has of a document up to the target's sequence is what
-//	    the target has of it, unless an entry of the source's purge log above
-//	    the target's purge sequence names the document.
+//	R1  The target has of a document what the source has of it up to the
+//	    target's sequence, unless an entry of the source's purge log above the
+//	    target's purge sequence names the document.
 //	R2  The first of the target's origins names the source and the target's
 //	    sequence.
 //
@@ -183,7 +183,7 @@ func (r *run) write() error {
 	return nil
 }
 
-// errOwn ends a Run whose target somebody else writes to.
+// errOwn ends a Run whose target takes writes from elsewhere.
 func errOwn() error {
 	return fault.New(fault.Unavailable, "The copy takes changes of its own while it is cloned.")
 }

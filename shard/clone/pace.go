@@ -11,8 +11,8 @@ import (
 const (
 	// paceBytes is how much is copied before the limit of bandwidth is asked, about.
 	paceBytes = 256 << 10
-	// contended is how long a yield takes when others wait for the processor; one that
-	// nobody uses takes less than a microsecond.
+	// contended is how long a yield takes when others wait for the processor; a yield
+	// that no other goroutine uses takes less than a microsecond.
 	contended = 50 * time.Microsecond
 	// shortest is how long a rest is at least: a timer takes that much.
 	shortest = time.Millisecond

@@ -12,7 +12,7 @@ func (r *run) readPurges() error {
 	have, want := r.Target.Counters(), r.Source.Counters()
 	since := have.PurgeSeq
 	if want.PurgeTrimmed > since {
-		// Nobody tells any more what was purged in between.
+		// The log no longer tells what was purged in between.
 		if err := r.readGone(); err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ const stepDocs = 1024
 type Step struct {
 	// Design says that a design document is in it.
 	Design bool
-	// Last says that what it leaves has to be durable before anybody may rely on the
-	// clone.
+	// Last says that the result of the step has to be durable before the clone may
+	// be relied on.
 	Last bool
 
 	run      *run

@@ -10,7 +10,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Queue is made of.
+// Options configure a Queue.
 type Options struct {
 	Capacity int
 	// Shares keeps turns free of any single database, and of any single account: for
@@ -39,7 +39,7 @@ type Queue struct {
 		schedule *schedule
 		closed   bool
 		away     map[*Turn]struct{}
-		timer    *time.Timer // runs while somebody waits and a holder is away
+		timer    *time.Timer // runs while a caller waits and a holder is away
 		stats    Stats
 	}
 }
@@ -81,7 +81,7 @@ type caller interface {
 }
 
 // Acquire waits for a turn until patience is over, which gives Options.Busy; 0: without
-// limit. Whoever has it calls Release; now is the time.
+// limit. The holder of the turn calls Release; now is the time.
 func (q *Queue) Acquire(ctx caller, t *Turn, f Flow, now time.Time, patience time.Duration) error {
 	q.mu.Lock()
 	if q.mu.closed {
@@ -210,8 +210,8 @@ func (t *Turn) Yield(ctx caller, now time.Time) (waited time.Duration, err error
 	return t.since.Sub(now), err
 }
 
-// Leave tells that the holder waits for something else: whoever wants the turn may have
-// it after a moment.
+// Leave tells that the holder waits for something else: another caller may have the
+// turn after a moment.
 func (t *Turn) Leave(now time.Time) {
 	q := t.q
 	q.mu.Lock()
@@ -258,7 +258,7 @@ func (t *Turn) Abandon() {
 	q.endLocked(t, t.used)
 }
 
-// watchLocked looks after holders that are away while somebody waits.
+// watchLocked looks after holders that are away while a caller waits.
 func (q *Queue) watchLocked() {
 	if q.mu.timer == nil && q.mu.schedule.waiting > 0 && len(q.mu.away) > 0 {
 		q.mu.timer = time.AfterFunc(Slice, q.takeBack)
@@ -288,7 +288,8 @@ func (q *Queue) takeBack() {
 	q.watchLocked()
 }
 
-// Close refuses whoever waits, and all who come. Turns that are held end as usual.
+// Close refuses all callers that wait, and all that come later. Turns that are
+// held end as usual.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

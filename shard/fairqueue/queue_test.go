@@ -43,8 +43,8 @@ func work(ctx context.Context, t *testing.T, q *Queue, f Flow, length time.Durat
 	return longest
 }
 
-// TestTurnsAreGivenUpHalfWay: those who work for seconds hold up nobody for longer than
-// a slice.
+// TestTurnsAreGivenUpHalfWay: holders that work for seconds hold up no other caller for
+// longer than a slice.
 func TestTurnsAreGivenUpHalfWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Capacity: 2, Busy: errBusy})

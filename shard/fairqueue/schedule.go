@@ -10,7 +10,8 @@ import (
 // set right at its end.
 const Slice = 10 * time.Millisecond
 
-// backgroundWeight is what a background use is charged, in shares of others'.
+// backgroundWeight is how many times as much as other uses a background use is
+// charged.
 const backgroundWeight = 8
 
 // schedule decides who is next.
@@ -63,7 +64,7 @@ type account struct {
 // is returns what the account stands for.
 func (a *account) is() Flow { return Flow{a.group.key.database, a.name, a.group.key.background} }
 
-// flow is what a database and an account have in common.
+// flow is the common part of a database and an account.
 type flow struct {
 	tag     int64 // virtual time at which its next turn begins, nanoseconds
 	held    int   // turns
@@ -85,7 +86,7 @@ func (s *schedule) add(u *use, f Flow) bool {
 	u.of = s.account(f)
 	a, g := u.of, u.of.group
 	s.arrive(a)
-	if s.eligible(g) && s.eligibleIn(g, a) { // then nobody waits who may have it (S2)
+	if s.eligible(g) && s.eligibleIn(g, a) { // then no waiting use may have it (S2)
 		s.grant(u)
 		return true
 	}

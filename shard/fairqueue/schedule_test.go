@@ -90,7 +90,7 @@ func TestScheduleHoldsItsInvariants(t *testing.T) {
 			}
 			s.check(t, held)
 		}
-		for len(held) > 0 { // nobody is forgotten
+		for len(held) > 0 { // no waiting use is forgotten
 			u := held[0]
 			held = held[1:]
 			s.end(u, time.Millisecond)
@@ -154,8 +154,9 @@ func play(s *schedule, players []*player, until time.Duration) {
 	}
 }
 
-// TestTimeIsShared: databases get the same time, whatever their functions take and
-// however many ask; so do accounts within them, and the background an eighth.
+// TestTimeIsShared: databases get the same time, no matter how long their
+// functions take and how many ask; so do accounts within them, and the background
+// gets an eighth.
 func TestTimeIsShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 4).Draw(t, "processors")

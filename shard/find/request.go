@@ -13,7 +13,7 @@ type Request struct {
 	Ranges    []Range // read in their order, or with Desc backwards from the last; none: everything
 	Desc      bool
 	Conflicts bool // documents come with their conflicts
-	Plain     bool // every row, unmatched and without its document: whoever asks reads that elsewhere
+	Plain     bool // every row, unmatched and without its document: the caller reads the document elsewhere
 	Count     bool // no rows, only figures
 	Limit     int  // rows at most; 0: all
 	Hint      int  // rows that will most likely be read; 0: unknown
@@ -101,7 +101,8 @@ const (
 	maxBytes = 512 << 10
 	maxLook  = 16384 // documents that are looked at
 
-	// checkEvery is how many are looked at before it is asked whether anybody waits.
+	// checkEvery is how many rows are looked at between checks whether the client
+	// still waits.
 	checkEvery = 1024
 )
 

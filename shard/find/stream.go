@@ -23,7 +23,7 @@ type Stream struct {
 	rows  source
 }
 
-// source is what a stream reads: fill adds to a batch until that is full, and
+// source is the input of a stream: fill adds to a batch until that is full, and
 // reports whether there is more.
 type source interface {
 	fill(b *Batch) (more bool, err error)

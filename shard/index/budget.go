@@ -34,8 +34,8 @@ type budget struct {
 // defaultMemory is the budget of a manager that was told nothing.
 const defaultMemory = 256 << 20
 
-// readRoom is what reading a batch of documents may take: what ends a batch, and
-// one document.
+// readRoom is how much reading a batch of documents may take: the size that ends
+// a batch, and one document.
 const readRoom = 9 << 20
 
 // roomStep is how much memory Map takes at a time.
@@ -48,8 +48,8 @@ func newBudget(size int64) *budget {
 	return &budget{size: size, room: semaphore.NewWeighted(size), overdraft: semaphore.NewWeighted(1)}
 }
 
-// account is what one update holds of the budget. Its methods are safe for
-// concurrent use.
+// account is the part of the budget that one update holds. Its methods are safe
+// for concurrent use.
 type account struct {
 	b    *budget
 	held atomic.Int64
@@ -88,7 +88,7 @@ func (a *account) tryRead() (n int64, ok bool) {
 	return n, true
 }
 
-// share is what an update may take.
+// share returns how much an update may take.
 func (a *account) share() int64 { return a.b.size / (1 + max(a.b.updates.Load(), 1)) }
 
 // try takes room that is there.

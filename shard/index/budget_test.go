@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// whole reports what is missing of a budget that nobody uses.
+// whole reports what is missing of a budget that is not in use.
 func (b *budget) whole() error {
 	if !b.room.TryAcquire(b.size) {
 		return errors.New("bytes were not given back")
@@ -29,9 +29,9 @@ func (b *budget) whole() error {
 	return nil
 }
 
-// Whatever documents become, all updates of a node together hold the budget and one
-// document at most, each of them ends, and everything is given back, also by those
-// that are cancelled.
+// For any results of documents, all updates of a node together hold the budget and
+// one document at most, each of them ends, and everything is given back, also by
+// those that are cancelled.
 func TestBudget(t *testing.T) {
 	n := start(t)
 	const docs = 700

@@ -15,7 +15,7 @@ import (
 // an index.
 func checkpointID(n Name) string { return shard.PurgePrefix + "index-" + n.String() }
 
-// checkpoint is what that document holds.
+// checkpoint is the content of that document.
 type checkpoint struct {
 	PurgeSeq uint64 `json:"purge_seq"`
 	Type     string `json:"type"`

@@ -1,5 +1,5 @@
 // Package index keeps what follows the copies of a node: one store per copy and
-// signature (storage.Index), brought up to date with the copy when somebody
+// signature (storage.Index), brought up to date with the copy when a caller
 // asks, or in the background.
 //
 // A Manager knows nothing of what an index holds. A Kind says what becomes of a

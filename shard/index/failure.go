@@ -48,7 +48,7 @@ const (
 	lastChanged = 15 * time.Second
 )
 
-// failure is what a follower remembers of a document that fails.
+// failure is a follower's record of a document that fails.
 type failure struct {
 	cause *DocumentError
 	seq   uint64 // of the document's last change then; 0: it is gone
@@ -109,7 +109,7 @@ func (f *follower) failed(ctx context.Context, err error) error {
 	return now.err
 }
 
-// fault is what a client is told.
+// fault returns the error for clients.
 func (w *failure) fault(design string) error {
 	out := &fault.Error{Kind: fault.BadFunction, Err: w.cause}
 	var f *fault.Error

@@ -24,8 +24,8 @@ type batch struct {
 	changes shard.ChangeBatch
 }
 
-// piece is what was made of some documents of a part that follow each other; they are
-// applied together.
+// piece is the result of mapping some documents of a part that follow each other;
+// they are applied together.
 type piece struct {
 	docs   []Doc
 	pos    Position // of the index when they are applied
@@ -84,8 +84,9 @@ const inlineDocs = 64
 type readBatch func(b *batch) (more bool, err error)
 
 // feed reads batches, maps them on several goroutines and applies them in their
-// order. An update that nobody waits for uses half of one processor at most, and
-// one that goes on at a document that failed tries that before any other.
+// order. An update that no caller waits for uses half of one processor at most,
+// and an update that goes on at a document that failed tries that before any
+// other.
 func (up *updater) feed(ctx context.Context, fresh bool, read readBatch) error {
 	first := &batch{}
 	for more := true; more; {
@@ -142,7 +143,7 @@ func (up *updater) read(ctx context.Context, b *batch, read readBatch, full func
 	return more, ctx.Err()
 }
 
-// pause waits as long as something took, or until somebody waits.
+// pause waits for d, or until a caller waits for the update.
 func (up *updater) pause(ctx context.Context, d time.Duration) error {
 	wait := time.NewTimer(d)
 	defer wait.Stop()
@@ -390,7 +391,8 @@ const (
 	partDocs  = 64 // while it is not
 )
 
-// weight is what became of the documents of an update until now.
+// weight counts the documents of an update until now, and the room that they
+// took.
 type weight struct{ count, bytes atomic.Int64 }
 
 func (w *weight) add(docs int, bytes int64) {

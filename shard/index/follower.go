@@ -40,7 +40,7 @@ type follower struct {
 		stopCompacting context.CancelFunc // while compacting
 		compacted      chan struct{}      // of that compaction: closed when it has let go of the index
 
-		hurry chan struct{} // somebody began to wait
+		hurry chan struct{} // a caller began to wait
 
 		failure *failure // of the document at which the index stays; nil: none
 	}
@@ -213,7 +213,7 @@ func (f *follower) cancelWork() (ended []<-chan struct{}) {
 	return ended
 }
 
-// waited reports whether somebody waits for the update.
+// waited reports whether a caller waits for the update.
 func (f *follower) waited() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -44,8 +44,8 @@ type revisions struct {
 	weigh   func(d Doc) int        // memory that a document takes; nil: none
 	fail    func(d Doc) error      // nil: none does
 	leaves  bool                   // the index goes on without one that fails
-	took    func(n int)            // is told what a document takes; nil: nobody is
-	closed  func(n int)            // is told what applied documents took; nil: nobody is
+	took    func(n int)            // hears what a document takes; nil: no hook
+	closed  func(n int)            // hears what applied documents took; nil: no hook
 	atOnce  int                    // documents that Apply takes at most; 0: any number
 	begun   []uint64               // changes that were announced, by update
 	closes  int                    // calls of Close

@@ -274,7 +274,7 @@ func TestDamageIsMended(t *testing.T) {
 	b.Close()
 	release()
 	n.stop()
-	n = startOn(t, fs) // nobody knows the position any more
+	n = startOn(t, fs) // the position in memory is gone, and that on disk is damaged
 	n.built()
 	if want := []uint64{300}; !slices.Equal(n.kind.begun, want) {
 		t.Errorf("updates of %v changes, want %v", n.kind.begun, want)
@@ -439,8 +439,8 @@ func TestDropEndsUpdates(t *testing.T) {
 	}
 }
 
-// What follows an index does not keep its store in memory: one that nobody uses is
-// closed long before it is forgotten.
+// A follower of an index does not keep its store in memory: a store that is not in
+// use is closed long before the follower is forgotten.
 func TestClosedIndexIsCollected(t *testing.T) {
 	n := start(t)
 	n.write(0, 10, 1, false)

@@ -16,10 +16,10 @@ type Doc struct {
 	left *DocumentError // why it is left out; nil: it is not
 }
 
-// Mapped is what a Kind made of some documents.
+// Mapped is the result of Kind.Map for some documents.
 type Mapped any
 
-// Kind is what an index of one kind does with documents. The manager calls the
+// Kind defines how an index of one kind treats documents. The manager calls the
 // methods of Stages on one goroutine at a time, Map on several.
 type Kind interface {
 	Stages
@@ -30,23 +30,24 @@ type Kind interface {
 	// be left out. The documents are the caller's again when Apply has
 	// returned.
 	Map(ctx context.Context, docs []Doc, room *Room) (m Mapped, n int, err error)
-	// Close is called when nobody uses the index any more.
+	// Close is called when the index is not in use any more.
 	Close()
 }
 
 // Stages are those of one update.
 type Stages interface {
-	// Begin announces about so many changes; whatever was known of the store
+	// Begin announces about so many changes; all that was known of the store
 	// before may have changed. reads says that Apply reads through its batch.
 	Begin(ctx context.Context, x *storage.Index, changes uint64) (reads bool, err error)
-	// Apply adds to a batch that replaces whatever the index holds of the documents
+	// Apply adds to a batch that replaces all that the index holds of the documents
 	// behind the first ones, and returns how many of them. It may leave the rest for
 	// the next call when the batch has become large: what the index holds of a
 	// document may weigh much more than what takes its place. The batch is committed
 	// before. fresh says that the index holds nothing of them; then none is left.
 	Apply(b *storage.IndexBatch, m Mapped, first int, fresh bool) (n int, err error)
-	// End is called when everything is applied and committed, before anybody who
-	// waits is told. An update that finds nothing to do does not call Begin before.
+	// End is called when everything is applied and committed, before any waiting
+	// caller is told. An update that finds nothing to do does not call Begin
+	// before.
 	End(ctx context.Context, x *storage.Index) error
 	// Rest is called when an update is over, however it ended: nothing of the store
 	// is kept, which may be closed from now on.

@@ -28,8 +28,7 @@ const leftSample = 10
 // maxLeftReason bounds the reason that is kept of a document.
 const maxLeftReason = 1 << 10
 
-// leaveOut marks the first document as one that is left out, and gone, if that is what its
-// error says.
+// leaveOut marks the first document as left out, and gone, if its error says so.
 func leaveOut(docs []Doc, err error) bool {
 	var cause *DocumentError
 	if !errors.As(err, &cause) || !cause.LeftOut || docs[0].left != nil {
@@ -39,7 +38,7 @@ func leaveOut(docs []Doc, err error) bool {
 	return true
 }
 
-// leftOut is what an update knows of documents that are left out.
+// leftOut records the documents that an update leaves out.
 type leftOut struct {
 	count   uint64
 	changed bool            // since it was written

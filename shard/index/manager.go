@@ -19,7 +19,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Manager is made of. Engine and Shards are required.
+// Options configure a Manager. Engine and Shards are required.
 type Options struct {
 	Engine *storage.Engine
 	Shards *shard.Local
@@ -27,8 +27,8 @@ type Options struct {
 	// Workers is how many goroutines map documents for one update; default: the
 	// processors there are.
 	Workers int
-	// Memory is what all updates together take for documents and for what is made of
-	// them, in bytes, unless one document alone takes more; default: 256 MB.
+	// Memory is how many bytes all updates together take for documents and their
+	// results, unless one document alone takes more; default: 256 MB.
 	Memory int64
 }
 
@@ -61,11 +61,11 @@ func New(o Options) *Manager {
 	return m
 }
 
-// idleFollower is how long a follower that nobody uses is kept.
+// idleFollower is how long a follower that is not in use is kept.
 const idleFollower = 5 * time.Minute
 
-// Run updates indexes in the background, one of a database at a time, and forgets those that
-// nobody uses; it returns nil when ctx ends, with the manager closed.
+// Run updates indexes in the background, one of a database at a time, and forgets indexes
+// that are not in use; it returns nil when ctx ends, with the manager closed.
 func (m *Manager) Run(ctx context.Context) error {
 	tick, room := time.NewTicker(idleFollower/5), time.NewTicker(lookForRoom)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // Close stops updates, waits for them, and closes the kinds of all indexes that
-// nobody uses. It may be called more than once.
+// are not in use. It may be called more than once.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.mu.closed = true
@@ -104,7 +104,7 @@ func (m *Manager) Close() error {
 
 func errClosed() error { return fault.New(fault.Closed, "the node is shutting down") }
 
-// takeUnused removes followers that nobody uses.
+// takeUnused removes followers that are not in use.
 func (m *Manager) takeUnused(which func(f *follower) bool) (out []*follower) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Manager) forgetIdle() {
 	m.forget(func(f *follower) bool { return time.Since(f.unused) > idleFollower })
 }
 
-// forget forgets followers that nobody uses.
+// forget forgets followers that are not in use.
 func (m *Manager) forget(which func(f *follower) bool) {
 	for _, f := range m.takeUnused(which) {
 		f.kind.Close()
@@ -281,7 +281,7 @@ func (u *Use) reopen() error {
 	return nil
 }
 
-// Start begins an update that nobody waits for.
+// Start begins an update without waiting for it.
 func (u *Use) Start() { u.f.m.enqueue(u.f) }
 
 func (m *Manager) warm(ctx context.Context, copyName string, spec Spec) {

@@ -7,7 +7,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Position is what of its copy an index reflects.
+// Position is how much of its copy an index reflects.
 type Position struct {
 	Seq      uint64 // update sequence
 	PurgeSeq uint64

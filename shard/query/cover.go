@@ -51,7 +51,8 @@ func (n *coverNode) kid(name string) *coverNode {
 	return k
 }
 
-// add appends the text of a node; text is what has been written since the last value.
+// add appends the text of a node; text is the text that has been written since the
+// last value.
 func (c *Cover) add(n *coverNode, text []byte) []byte {
 	if n.place >= 0 {
 		c.pieces, c.places = append(c.pieces, text), append(c.places, n.place)

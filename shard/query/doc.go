@@ -3,11 +3,11 @@
 // part of a document (semantics.md section 14).
 //
 // Parse turns a selector into CouchDB's normal form: every condition explicit,
-// objects as dotted paths, $not and $nor pushed down to the conditions. That
-// form is what is matched, because it decides what a document without a field
-// means. Match works on the canonical JSON text of a document without decoding
-// it: one pass over the top level finds the members that the selector names,
-// and a comparison reads only the value it needs.
+// objects as dotted paths, $not and $nor pushed down to the conditions. Match
+// uses that form, because it decides what a document without a field means.
+// Match works on the canonical JSON text of a document without decoding it: one
+// pass over the top level finds the members that the selector names, and a
+// comparison reads only the value it needs.
 //
 // Of several members of one name in an object the last one counts, as for the
 // parsers of clients, on the way to a value and within it (once.go); so a

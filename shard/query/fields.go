@@ -9,8 +9,9 @@ import (
 // maxFields bounds a list of fields, which are compared with each other.
 const maxFields = 10_000
 
-// Fields is what a list of fields selects of a document ("fields" of _find and
-// of the _selector filter). It never changes and is safe for concurrent use.
+// Fields is a list of fields that selects parts of a document ("fields" of
+// _find and of the _selector filter). It never changes and is safe for
+// concurrent use.
 type Fields struct {
 	slots slots
 	parts []*part // of each slot

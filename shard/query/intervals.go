@@ -109,8 +109,8 @@ func points(list []byte, raw bool) []Interval {
 }
 
 // prefixed returns the strings that begin with one. Only its leading ASCII
-// characters are looked at: those keep their place in the collation whatever
-// follows them.
+// characters are looked at: they keep their place in the collation no matter
+// which characters follow.
 func prefixed(text []byte, raw bool) []Interval {
 	prefix, _ := doc.Unquote(text) // canonical
 	if !raw {

@@ -6,7 +6,7 @@ import "bytes"
 // byte, as ids do.
 func (w *Work) eval(n *node, v []byte, raw bool) bool {
 	if !w.take(conditionCost) {
-		return false // whatever is made of that, the document is given up
+		return false // the caller may negate it, but the document is given up
 	}
 	switch n.op {
 	case opField:
@@ -162,7 +162,8 @@ func (w *Work) operator(n *node, v []byte, raw bool) bool {
 	}
 }
 
-// cost is what an operator but $regex takes, save what w.key takes.
+// cost returns the cost of an operator other than $regex, without that of
+// w.key.
 func (n *node) cost(v []byte) int {
 	switch n.op {
 	case opExists, opType, opBeginsWith:

@@ -13,7 +13,7 @@ const (
 	maxDivisor = 4096
 	// chunkDigits is how many digits of an integer are divided at once.
 	chunkDigits = 18
-	// chunkCost and wordCost are what the division of so many digits takes: that, and
+	// chunkCost and wordCost are the costs of dividing so many digits: one fixed, one
 	// for each word of the divisor.
 	chunkCost = 100
 	wordCost  = 4
@@ -61,7 +61,7 @@ func sign(text []byte) (negative bool, digits []byte) {
 	return false, text
 }
 
-// cost is what the division of a value takes.
+// cost returns the cost of dividing a value.
 func (m *modulus) cost(v []byte) int {
 	if m.large == nil {
 		return perByte * len(v)

@@ -1,6 +1,6 @@
 package query
 
-// op is what a node of a selector does.
+// op is the operation of a node of a selector.
 type op uint8
 
 const (

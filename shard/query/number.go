@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// fastDigits is how many digits fit into 64 bits whatever they are.
+// fastDigits is how many digits of any value fit into 64 bits.
 const fastDigits = 19
 
 // numeral is the value of a JSON number: an integer of any size is exact, any other

@@ -4,8 +4,8 @@ import "bytes"
 
 // A JSON text may have several members of one name in an object. The last one
 // counts, as for every parser that clients use, and a value that is compared as
-// a whole is compared without the others: it is what a client reads and would
-// write back.
+// a whole is compared without the others, as a client reads it and would write
+// it back.
 
 // Once returns a canonical value in which each object has each name once, with its last
 // value at its first place. It is v itself when that holds already.

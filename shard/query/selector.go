@@ -118,9 +118,9 @@ func Compile(text []byte, g Gate) (func(ctx context.Context, documents [][]byte)
 	}, nil
 }
 
-// Nothing reports whether a query by this selector returns no rows whatever
-// the documents are: its whole content is an empty list of conditions, as in
-// {"$or": []}. Match, as in CouchDB, knows no such exception.
+// Nothing reports whether a query by this selector returns no rows for any
+// documents: its whole content is an empty list of conditions, as in {"$or":
+// []}. Match, as in CouchDB, knows no such exception.
 func (s *Selector) Nothing() bool {
 	return s.root != nil && (s.root.op == opAnd || s.root.op == opOr) && len(s.root.kids) == 0
 }

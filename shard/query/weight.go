@@ -39,8 +39,9 @@ func (b *budget) takePattern(text string) error {
 	return b.take(n)
 }
 
-// fullWeight is what a pattern for the engine that looks around keeps. It
-// repeats by counting, so its program is no longer than the text.
+// fullWeight returns the memory that a pattern keeps in the engine with
+// lookaround. That engine repeats by counting, so its program is no longer than
+// the text.
 func fullWeight(text string) int {
 	pages := utf8.RuneCountInString(text) + strings.Count(text, `\`)
 	for i := range len(text) {
@@ -51,7 +52,7 @@ func fullWeight(text string) int {
 	return fullMemory + fullByte*len(text) + pageMemory*min(pages, maxPages)
 }
 
-// weight is what a tree of a pattern amounts to, besides its instructions.
+// weight is the size of a pattern's tree, besides its instructions.
 type weight struct {
 	runes    int  // characters and ends of ranges in it
 	starts   int  // the same, of those that its parts can start with

@@ -20,8 +20,8 @@ const (
 	// turnWork is after how much the request's context is asked, and others get
 	// their turn on the processor.
 	turnWork = time.Millisecond
-	// patience is what a request may take before documents of more than smallWork
-	// wait at the gate, too.
+	// patience is how long a request may take before its documents of more than
+	// smallWork wait at the gate, too.
 	patience  = 100 * time.Millisecond
 	smallWork = 100 * time.Microsecond
 )
@@ -54,8 +54,8 @@ type Work struct {
 	scratch []byte   // holds a collation key
 }
 
-// Gate bounds how many documents are matched at the same time that take more than is
-// usual: what is left of the processors is for everybody else. nil: no bound.
+// Gate bounds how many documents that take more than usual are matched at the same
+// time: the rest of the processors is left to other work. nil: no bound.
 type Gate chan struct{}
 
 // NewGate returns a gate of half the processors.
@@ -127,7 +127,7 @@ func (w *Work) look() bool {
 			}
 		}
 	}
-	w.ask = documentWork // look again at whatever follows, which is little
+	w.ask = documentWork // look again at the rest, which is little
 	return false
 }
 

@@ -106,8 +106,9 @@ type Change struct {
 // they were decided on may have changed. It reports whether any was made.
 //
 //   - A full copy may join, because what it had is lost, as long as other ones are full. It
-//     is another copy from then on: what is found of it later is not what it has then.
-//   - A joining copy may join anew, likewise. A copying one joins as what it is.
+//     is another copy from then on: files of it that are found later are not its content.
+//   - A joining copy may join anew, likewise. A copying one joins as the same
+//     copy.
 //   - A joining copy may be full when more than half of the full copies have filled it, and none
 //     of its node is full. All changes are judged by the state of before, so that copies filled
 //     at the same time do not wait for each other.
@@ -115,9 +116,10 @@ type Change struct {
 //     all or not at all, then. It may leave as well for one that came instead of it, is full, and
 //     was so in the last map that its own node knew: so at each time one copy is full that was not,
 //     or is not any more, and any two majorities of one map after the other have a copy in common.
-//   - A copy that is not full may go. Of one that joins its proposer knows that it has nobody's
-//     place: until it is full, the others have to be as many as before. One that has come instead of
-//     a copy that is there no more may not, nor while others join: it counted for edits that they lack.
+//   - A copy that is not full may go. Of a joining copy the proposer knows that it has the place of
+//     no other copy: until it is full, the others have to be as many as before. A copy that has
+//     come instead of one that is there no more may not go, nor while others join: it counted for
+//     edits that they lack.
 func Apply(shards []Shard, changes []Change, ids *NewCopies) ([]Shard, bool) {
 	leaves := func(ch Change) bool { return ch.To == StateLeaving }
 	leaving := slices.ContainsFunc(changes, leaves)

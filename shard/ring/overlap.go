@@ -133,7 +133,7 @@ func dispensable(shards []Shard, r Range, without func(c Copy) bool) bool {
 		for _, o := range copies {
 			switch {
 			case without(o) || o.State == StateCopying:
-			case o.State == StateJoining && comesBeside(copies, o): // it has nobody's place yet
+			case o.State == StateJoining && comesBeside(copies, o): // it has not taken the place of another copy yet
 			case o.State == StateLeaving && slices.ContainsFunc(copies, func(c Copy) bool { return without(c) && c.Instead == o.Node }):
 				// The one that goes came instead of it: what it has to hand over it hands to others.
 			case o.State != StateFull:

@@ -69,8 +69,8 @@ func TestEverywhere(t *testing.T) {
 	})
 }
 
-// TestChangesKeepMapsValid: whatever is proposed, each point keeps a full copy, no node has two of
-// one, and ids are never given again.
+// TestChangesKeepMapsValid: after any proposals each point keeps a full copy, no node has two
+// copies of a point, and ids are never given again.
 func TestChangesKeepMapsValid(t *testing.T) {
 	left := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -53,7 +53,7 @@ func (p Placement) String() string {
 	return b.String()
 }
 
-// Request is what Place needs to know.
+// Request is the input of Place.
 type Request struct {
 	Nodes     []Node    // all nodes of the cluster, in an order all callers share
 	Q, N      int       // ranges, copies of each; N is cut to the number of usable nodes (see usable)

@@ -144,7 +144,7 @@ func cover(sorted []Range, from uint32) []Range {
 	return nil
 }
 
-// State is what a copy is to its range.
+// State is the state of a copy in its range.
 type State uint8
 
 // The states (docs/decisions/0040-splitting.md). Only a full copy answers.

@@ -45,7 +45,7 @@ func (p *panics) Send(text []byte) error {
 }
 
 // A native function that panics below frames of the engine ends its script with an
-// error, whatever the script does to catch it, and the next call works.
+// error, no matter how the script tries to catch it, and the next call works.
 func TestNativePanics(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zapcore.ErrorLevel)

@@ -12,8 +12,8 @@ import (
 	"divan/storage/fault"
 )
 
-// Design has the functions of one revision of a design document. It is safe
-// for concurrent use, and needs no closing: VMs that nobody uses go by
+// Design has the functions of one revision of a design document. It is safe for
+// concurrent use, and needs no closing: VMs that are not in use go by
 // themselves.
 type Design struct {
 	set  functionSet
@@ -31,8 +31,8 @@ func (e *Engine) Design(instance string, ddoc []byte) *Design {
 	return d
 }
 
-// Close closes the VMs of the design document that nobody uses. It may go on
-// being used.
+// Close closes the VMs of the design document that are not in use. The Design
+// may go on being used.
 func (d *Design) Close() { d.set.engine.dropIdle(d.set.owns) }
 
 // setUp gives the document to the sandbox: functions have it as "this", and
@@ -217,7 +217,7 @@ const validateFunction = "validate_doc_update"
 
 // Validate runs validate_doc_update. oldDoc is nil for a new document. It
 // returns an error of kind Forbidden or Unauthorized with the reason that the
-// function gives, BadFunction for whatever else it throws, and nil when the
+// function gives, BadFunction for anything else it throws, and nil when the
 // document may be written or there is no such function.
 func (d *Design) Validate(ctx context.Context, newDoc, oldDoc, userCtx, secObj []byte) error {
 	args := [][]byte{newDoc, oldDoc, userCtx, secObj}

@@ -194,7 +194,7 @@ func TestMapFunctions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.source, s, c.want)
 		}
 	}
-	// Each function has rows of its own, whatever the others do.
+	// Each function has rows of its own, no matter what the others do.
 	got := mapAll(t, Program{Maps: []string{
 		"function (doc) { emit(doc.n); doc.n = 7; emit(2); throw 1; }", "function (doc) { emit(doc.n, 'x'); emit(doc.n, 'x'); }", "function (doc) { emit(doc._id); }",
 	}}, `{"_id":"a","n":1}`, `{"_id":"b"}`)

@@ -41,7 +41,7 @@ type Options struct {
 // Stats are figures of an Engine.
 type Stats struct {
 	VMs      int    // that exist
-	Idle     int    // of them, that nobody uses
+	Idle     int    // of them, not in use
 	Bytes    int64  // which they had from the system when they were last used
 	Started  uint64 // VMs since the start
 	Timeouts uint64 // calls that took too long
@@ -55,7 +55,7 @@ type Stats struct {
 	Calls                  CallStats
 }
 
-// idleTime is how long a VM that nobody uses is kept.
+// idleTime is how long a VM that is not in use is kept.
 const idleTime = time.Minute
 
 // startTime is how long the engine's own part of a start may take: it matters
@@ -131,8 +131,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Close closes the VMs that nobody uses; the others close when they are given
-// back. No new ones are made, and calls that wait for a turn fail.
+// Close closes the VMs that are not in use; the others close when they are
+// given back. No new ones are made, and calls that wait for a turn fail.
 func (e *Engine) Close() error {
 	e.closeQueues()
 	for _, r := range e.rooms {
@@ -147,9 +147,9 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// functionSet is what a VM is made for: the functions of one index, or of one
-// design document, of one instance of a database. VMs are shared only between sets
-// of the same functions of the same instance.
+// functionSet is the set of functions that a VM is made for: those of one index,
+// or of one design document, of one instance of a database. VMs are shared only
+// between sets of the same functions of the same instance.
 type functionSet struct {
 	engine   *Engine
 	instance string          // of the database whose functions they are

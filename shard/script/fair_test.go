@@ -132,7 +132,7 @@ func work(ctx context.Context, t *testing.T, e *Engine, owner string) {
 }
 
 // TestLoopsHoldUpTheirOwnDatabaseOnly: functions that never end within the test hold up
-// nobody, neither another database nor another account.
+// neither another database nor another account.
 func TestLoopsHoldUpTheirOwnDatabaseOnly(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{Processors: 2, Timeout: func() time.Duration { return time.Minute }})
@@ -341,7 +341,7 @@ func (f *fading) Err() error {
 	return context.Canceled
 }
 
-// TestCloseEndsWaiting: nobody waits for a turn at an engine that is closed.
+// TestCloseEndsWaiting: no call waits for a turn at an engine that is closed.
 func TestCloseEndsWaiting(t *testing.T) {
 	t.Parallel()
 	e := New(Options{Processors: 1})

@@ -25,7 +25,7 @@ const (
 	unknownText = 1 << 26 // characters of an object that is used as a string
 )
 
-// tooMuchWork is what a guard throws.
+// tooMuchWork is the error that a guard throws.
 const tooMuchWork = "too much work for one call"
 
 // guarding says what a guard looks at.

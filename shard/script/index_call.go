@@ -18,8 +18,8 @@ import (
 // Calls takes what index functions give to index(), which is theirs in place of emit.
 type Calls interface {
 	// Call takes one call, which is valid until it returns. A Refusal is thrown in the
-	// script, which may catch it; any other error ends the script, which cannot, and is
-	// what Index returns.
+	// script, which may catch it; any other error ends the script, which cannot catch
+	// it, and Index returns it.
 	Call(c *Call) error
 	// Drop takes back what a function has given of this document.
 	Drop(fn int)
@@ -43,7 +43,7 @@ type Argument struct {
 	start, end int // of Text, in what the VM has written
 }
 
-// ArgumentKind is what an Argument is.
+// ArgumentKind is the kind of an Argument.
 type ArgumentKind uint8
 
 // The kinds of arguments.
@@ -73,7 +73,7 @@ func (a *Argument) Truthy() bool {
 	}
 }
 
-// Refusal is what index() throws: an exception with a name.
+// Refusal is an exception, with a name, that index() throws.
 type Refusal struct{ Name, Message string }
 
 // Error implements error.

@@ -76,7 +76,7 @@ func indexVM(t *testing.T, o Options, source string) *MapVM {
 	return vm
 }
 
-// TestIndexCalls: what calls of index give, whatever their arguments are.
+// TestIndexCalls: the results of calls of index with arguments of all kinds.
 func TestIndexCalls(t *testing.T) {
 	for source, want := range map[string][]string{
 		`index()`:                               {`- - -`},

@@ -189,7 +189,7 @@ func mapOnce(ctx context.Context, m *Mapper, data string) error {
 	return vm.Map(ctx, []byte(data), rowFunc(func(int, []byte, []byte) {}))
 }
 
-// silentList is a view without rows, and nobody who reads.
+// silentList is a view without rows, and without a client that reads.
 type silentList struct{}
 
 func (silentList) Row() ([]byte, error) { return nil, nil }
@@ -298,8 +298,9 @@ func TestTypesAreNotHandedOut(t *testing.T) {
 	}
 }
 
-// TestModulesAreThoseOfTheDocument: what is compiled for a module, and kept, is what
-// the design document has under its id, whatever a function does to what require walks.
+// TestModulesAreThoseOfTheDocument: the source that is compiled for a module, and kept,
+// is the one that the design document has under its id, no matter how a function
+// changes the objects that require walks.
 func TestModulesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	d := newEngine(t, Options{}).Design("/pond.1", ddoc(t, map[string]any{

@@ -49,7 +49,7 @@ func newRooms() (r rooms) {
 	return r
 }
 
-// room is what a VM has beyond its own memory.
+// room is the memory that a VM has beyond its own.
 type room struct {
 	turn  fairqueue.Turn
 	bytes int64 // 0: it has none

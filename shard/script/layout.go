@@ -89,7 +89,7 @@ func elementsOf(o *lib.TJSObject) ([]value, bool) {
 	return unsafe.Slice((*value)(pointer(a.values)), a.count), true
 }
 
-// prototype is what is remembered of a built-in prototype.
+// prototype is the remembered layout of a built-in prototype.
 type prototype struct {
 	address, shape uintptr
 	count          int32
@@ -109,7 +109,7 @@ func (v *vm) prototypeOf(class uintptr) prototype {
 	return p
 }
 
-// signature is what matters of a property for who reads it.
+// signature returns the part of a property that matters to its readers.
 func signature(p lib.TJSShapeProperty) uint64 {
 	if flagsOf(p)&lib.MJS_PROP_TMASK == lib.MJS_PROP_GETSET {
 		return uint64(p.Fatom) | 1<<32

@@ -7,9 +7,10 @@ import (
 	"divan/storage/fault"
 )
 
-// useKind is what JavaScript is run for. Each has seats of its own, so that none waits for
-// what may wait for it: a list function waits for rows, which may need map and reduce
-// functions, and for a client that reads slowly; a write waits for validation functions.
+// useKind is the purpose that JavaScript is run for. Each has seats of its own, so that no
+// use waits for another use that may wait for it: a list function waits for rows, which
+// may need map and reduce functions, and for a client that reads slowly; a write waits for
+// validation functions.
 type useKind uint8
 
 const (
@@ -24,10 +25,10 @@ const (
 // KindNames are the kinds of uses in the order of Stats.Queues.
 var KindNames = [kinds]string{"indexes", "functions", "validations", "lists", "checks"}
 
-// queues are what uses of JavaScript wait for. A seat is the right to have a VM, and is
-// about memory; it is held while the VM is used, and shared so that some are always left.
-// A turn is the right to run on a processor, and goes on to the next after a slice,
-// whatever the script does. Validations have turns of their own.
+// queues are the queues in which uses of JavaScript wait. A seat is the right to have a
+// VM, and is about memory; it is held while the VM is used, and shared so that some are
+// always left. A turn is the right to run on a processor, and goes on to the next after a
+// slice, no matter what the script does. Validations have turns of their own.
 type queues struct {
 	seats [kinds]*fairqueue.Queue
 	turns [2]*fairqueue.Queue // of validations, of all others

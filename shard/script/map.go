@@ -12,8 +12,8 @@ import (
 	"divan/storage/fault"
 )
 
-// Program is what an index runs over each document: its functions, and the modules
-// that they may require (views.lib, JSON; nil: none).
+// Program is the code that an index runs over each document: its functions, and
+// the modules that they may require (views.lib, JSON; nil: none).
 type Program struct {
 	Instance string // the database whose functions these are, and no other of its name; for the log
 	Maps     []string
@@ -114,8 +114,8 @@ func (m *Mapper) Close() { m.set.close() }
 type Rows interface {
 	// Emit takes a row of a function. Key and value are JSON texts, valid until it
 	// returns. After an error the function runs on to its end or to that of its time,
-	// and its rows are dropped: then the error is what Map returns, unless the function
-	// took too long, as one does that emits without an end.
+	// and its rows are dropped: then Map returns the error, unless the function took
+	// too long, as one does that emits without an end.
 	Emit(fn int, key, value []byte) error
 	// Drop takes back what a function has emitted of this document.
 	Drop(fn int)

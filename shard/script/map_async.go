@@ -11,8 +11,8 @@ import (
 	"divan/storage/fault"
 )
 
-// promised is what a map function returned that goes on later, as an async function
-// does, or what failed in one that it called.
+// promised is a promise that a map function returned and that goes on later, as of
+// an async function, or a rejected promise of a function that it called.
 type promised struct {
 	fn      int
 	promise value
@@ -31,12 +31,13 @@ func (v *vm) promiseAt(promise value) int {
 	return slices.IndexFunc(v.promises, func(p promised) bool { return addressOf(p.promise) == addressOf(promise) })
 }
 
-// maxRejections is how many promises of a document are watched that nobody handles.
+// maxRejections is how many unhandled promises of a document are watched.
 const maxRejections = 16
 
-// nativeRejected is told of promises that are rejected while nobody handles that, and
-// of those that somebody handles later. A map function may call an async one whose
-// promise it does not return: what ends that one, for want of stack, must be known.
+// nativeRejected is told of promises that are rejected without a handler, and of
+// rejected promises that get a handler later. A map function may call an async
+// function whose promise it does not return: an error that ends that function, for
+// want of stack, must be known.
 func nativeRejected(_ *libc.TLS, ctx uintptr, promise, _ value, handled int32, _ uintptr) {
 	v := vmOf(ctx)
 	at := v.promiseAt(promise)

@@ -10,7 +10,8 @@ import (
 	"divan/storage/fault"
 )
 
-// thrown is what a script threw, as couchjs tells it: ["error", name, reason].
+// thrown is an exception of a script, as couchjs reports it: ["error", name,
+// reason].
 type thrown struct {
 	level        string // "error" or "fatal"
 	name, reason string
@@ -49,8 +50,8 @@ func (t *thrown) whole() error {
 	return f
 }
 
-// fault is what a client hears of it. The names that CouchDB knows keep their
-// status.
+// fault returns the exception as an error for clients. The names that CouchDB
+// knows keep their status.
 func (t *thrown) fault() *fault.Error {
 	kind := fault.BadFunction
 	switch t.name {

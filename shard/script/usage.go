@@ -11,14 +11,14 @@ import (
 	"github.com/dop251/goja/token"
 )
 
-// need is what a function reads of an argument: certain members of it, or
+// need tells which parts of an argument a function reads: certain members, or
 // everything.
 type need struct {
 	all   bool
 	names []string
 }
 
-// and is what n and other need together.
+// and returns the union of n and other.
 func (n need) and(other need) need {
 	if n.all || other.all {
 		return need{all: true}
@@ -31,7 +31,7 @@ func (n need) and(other need) need {
 	return n
 }
 
-// usage is what can be said of a function without running it. Whatever is in
+// usage is the result of analysing a function without running it. Anything in
 // doubt counts as the worst.
 type usage struct {
 	params []need // by position
@@ -41,7 +41,7 @@ type usage struct {
 	pure bool
 }
 
-// of is what is needed of argument i.
+// of returns the need of argument i.
 func (u *usage) of(i int) need {
 	if i < len(u.params) {
 		return u.params[i]
@@ -58,7 +58,7 @@ const (
 // parameters: a parameter that is an identifier can only be reached through
 // that identifier, through arguments, and by code that is evaluated in its
 // scope (eval, with). So the parameter is only read by names if each occurrence
-// of the identifier, in whatever scope and role, is the object of a member
+// of the identifier, in any scope and role, is the object of a member
 // expression with a constant name, and the member is not called, which would
 // give the object away as "this". Prototypes with getters are the only other
 // way to the object. Sources with a name that leads to prototypes count as the

@@ -75,8 +75,8 @@ func literal(e ast.Expression) bool {
 }
 
 // freshNames are the names of variables that are declared below root and only
-// ever hold literals. A name that is also used for anything else, in whatever
-// scope, is not among them.
+// ever hold literals. A name that is also used for anything else, in any scope,
+// is not among them.
 func freshNames(root ast.Statement) map[string]bool {
 	f := freshness{good: map[string]bool{}, bad: map[string]bool{}}
 	f.walk(reflect.ValueOf(root), false)

@@ -44,7 +44,7 @@ type vm struct {
 	host   host
 }
 
-// known is what Go has to know of a context.
+// known holds the values of a context that Go needs.
 type known struct {
 	evaluator     uintptr // what it compiles source with
 	toJSON        lib.TJSAtom
@@ -52,10 +52,10 @@ type known struct {
 	options       [4]lib.TJSAtom // of index(), as optionNames has them
 	guarded       []guard
 	object, array prototype
-	analysed      bool // the functions are what analyse took them for
+	analysed      bool // the functions have the form that analyse assumed
 }
 
-// sources are what users wrote, and what was made of it.
+// sources are the sources that users wrote, and the values made of them.
 type sources struct {
 	programs  []program          // of an index
 	functions []value            // made of them for this use of the vm
@@ -73,8 +73,8 @@ type watch struct {
 	every    int32 // steps from one look at the clock to the next
 }
 
-// tenancy is what the Engine knows of a vm; guarded by its lock while the vm
-// is idle.
+// tenancy is the Engine's state of a vm; guarded by its lock while the vm is
+// idle.
 type tenancy struct {
 	set         *functionSet
 	room        room   // for a large document
@@ -84,7 +84,7 @@ type tenancy struct {
 	idleSince   time.Time
 }
 
-// host is what the functions that scripts call need to know.
+// host is the state of the functions that scripts call.
 type host struct {
 	outLimit int  // bytes of out
 	overflow bool // out went beyond its limit
@@ -266,7 +266,8 @@ func (v *vm) eval(source, name string) (value, error) {
 	return v.evaluate(p, n, p+n+1, lib.MJS_EVAL_TYPE_GLOBAL), nil
 }
 
-// evaluate gives the engine n bytes of source at p, whatever functions may do.
+// evaluate gives the engine n bytes of source at p, even where functions may
+// not evaluate source.
 func (v *vm) evaluate(p, n, name uintptr, flags int32) value {
 	was := v.context().Feval_internal != 0
 	v.mayEvaluate(true)
@@ -312,7 +313,7 @@ func (v *vm) input(text []byte) (uintptr, error) {
 }
 
 // settle runs what scripts have put off (promises), which otherwise would pile
-// up. Nobody waits for it, so it cannot emit.
+// up. No call waits for it, so it cannot emit.
 func (v *vm) settle() {
 	v.host.onlyCount = true
 	list := &(*lib.TJSRuntime)(pointer(v.rt)).Fjob_list

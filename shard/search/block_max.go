@@ -57,9 +57,9 @@ func (e *evaluation) blockMax(root node, collectors []collector) (*blockMax, err
 // bounded reports whether scores grow with the frequency and fall with the length.
 func (w weight) bounded() bool { return w.factor >= 0 }
 
-// bound is what no score as it is given out exceeds, of frequencies and lengths up and down to
-// these; length is a LengthByte that is not 0. Scores of numbers that are close to each other may
-// be rounded into another order, by less than is added here.
+// bound returns an upper bound, after rounding, of the scores of frequencies up to highest and
+// lengths down to shortest; shortest is a LengthByte that is not 0. Scores of numbers that are
+// close to each other may be rounded into another order, by less than is added here.
 func (b *blockMax) bound(highest uint32, shortest byte) float64 {
 	if shortest == 0 {
 		return math.Inf(1)

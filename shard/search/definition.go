@@ -19,10 +19,10 @@ type Definition struct {
 	// Design is a design document that has the index, for _active_tasks; it is no part of the
 	// signature, and empty until who made the definition sets it.
 	Design string
-	// Label is what the design document calls the index, likewise.
+	// Label is the name of the index in the design document, likewise.
 	Label string
 
-	Function    json.RawMessage  // what makes fields of documents: JavaScript as a string, or the object of Mango
+	Function    json.RawMessage  // makes fields of documents: JavaScript as a string, or the object of Mango
 	Partitioned bool             // the database is: design documents are left out, and _partition is a field
 	Analyzers   *analysis.Fields // nil in what Parse and ParseAll return, which only look whether there are such
 

@@ -6,13 +6,13 @@
 // syntax; its words are analysed here, per field, by the Analyzer that the fields of
 // documents went through.
 //
-// A query is evaluated chunk by chunk, document by document in the order of their numbers.
-// What matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each
-// chunk, so that the memory of a query does not grow with what it matches: it is its lists,
-// its sets, and the hits that are asked for. A list is read once, whatever the number of clauses
-// that have its term (words.go), a column once, whatever the number of parts of a request that read
-// it. All of that is counted, and bounded (room.go). Queries that look at
-// much, or need much memory, wait for their turns (turn.go); others do not.
+// A query is evaluated chunk by chunk, document by document in the order of their numbers. What
+// matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each chunk, so that
+// the memory of a query does not grow with the number of matches: it is its lists, its sets, and
+// the hits that are asked for. A list is read once, no matter how many clauses have its term
+// (words.go), a column once, no matter how many parts of a request read it. All of that is counted,
+// and bounded (room.go). Queries that look at much, or need much memory, wait for their turns
+// (turn.go); others do not.
 //
 // A query of one term in the order of scores looks only at the runs of its lists that may have a
 // hit (block_max.go). Hits with equal values are in the order of their ids, which are read when

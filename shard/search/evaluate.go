@@ -39,7 +39,7 @@ type evaluation struct {
 
 // collector takes the documents that match, in the order of their numbers.
 type collector interface {
-	// collect takes one; m is what matched it.
+	// collect takes a document that matches; m is the matcher that it matches.
 	collect(n postings.Number, m matcher) error
 	// finish adds to an answer what was collected.
 	finish(a *Answer) error

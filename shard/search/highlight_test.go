@@ -13,8 +13,8 @@ import (
 	"divan/storage/fault"
 )
 
-// TestHighlight: words of a query are wrapped whatever their field, phrases where they match,
-// and nothing of what hits must not have.
+// TestHighlight: words of a query are wrapped in any field, phrases where they match, and
+// words that hits must not have are not wrapped.
 func TestHighlight(t *testing.T) {
 	n := start(t, vfs.NewMem())
 	defer n.stop()

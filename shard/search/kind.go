@@ -27,8 +27,9 @@ type Field struct {
 	Boost    float64 // of an analyzed text of _search: its terms weigh so many times as much; 0: as they are
 	Stored   []byte  // JSON, given out with hits; nil: it is not stored
 
-	// Type is what all fields of the name are, of _nouveau: the first document that has it
-	// says so, and one that says otherwise stops the index. Of _search it is Untyped.
+	// Type is the type of all fields of the name, of _nouveau: the first document that has
+	// the field sets it, and a document with another type stops the index. Of _search it
+	// is Untyped.
 	Type postings.FieldType
 }
 

@@ -130,7 +130,7 @@ func (n *booleanNode) open(e *evaluation) (matcher, error) {
 type clause struct {
 	m     matcher
 	at    uint32
-	known bool // at is what it returned last
+	known bool // at is the last result of m
 }
 
 func (c *clause) seek(offset uint32) uint32 {

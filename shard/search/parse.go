@@ -48,8 +48,8 @@ func Parse(ddoc []byte, dialect syntax.Dialect, name string, partitioned bool) (
 	return newDesign(ddoc, partitioned).index(dialect, name, given)
 }
 
-// Named is what a design document has under the name of an index: its definition, or why it
-// has none.
+// Named is the entry of a design document under the name of an index: its definition, or
+// why it has none.
 type Named struct {
 	Dialect    syntax.Dialect // whose member the index is in
 	Name       string
@@ -98,7 +98,7 @@ func Find(all []Named, dialect syntax.Dialect, name string) (n Named, ok bool) {
 
 func notFound(name string) error { return fault.New(fault.NotFound, name+" not found.") }
 
-// design is what counts of a design document beside its indexes.
+// design is the part of a design document that counts beside its indexes.
 type design struct {
 	language    string
 	partitioned bool // the database is

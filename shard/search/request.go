@@ -57,7 +57,7 @@ type Sort struct {
 	Miles               bool    // the distance is in miles, not in kilometres
 }
 
-// Value is what a hit is ordered by.
+// Value is a value that a hit is ordered by.
 type Value struct {
 	Number  float64
 	Text    string
@@ -121,15 +121,15 @@ type Hit struct {
 	Highlights []Highlighted     // of each of Highlight.Fields
 }
 
-// Highlighted is what was found in a stored field, the best piece first.
+// Highlighted holds the pieces found in a stored field, the best piece first.
 type Highlighted struct {
 	Field  string
 	Pieces []string
 }
 
-// Answer is what a query finds.
+// Answer is the result of a query.
 type Answer struct {
-	Total  uint64 // documents that match, whatever Limit and After say
+	Total  uint64 // documents that match, regardless of Limit and After
 	Hits   []Hit
 	Counts []FieldCounts // of each of Request.Counts
 	Ranges []RangeCounts // of each of Request.Ranges

@@ -8,7 +8,7 @@ import (
 // chunk.
 const roomBytes = 64 << 20
 
-// smallBytes is how much of that each query may take, whatever others do.
+// smallBytes is how much of that each query may take, regardless of others.
 const smallBytes = 4 << 20
 
 // room counts the memory of a query.

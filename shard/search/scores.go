@@ -13,7 +13,7 @@ const (
 	b  = 0.75
 )
 
-// weight is what a term or a phrase is worth.
+// weight is the weight of a term or a phrase.
 type weight struct {
 	factor float64
 	mean   float64 // length of the field, of BM25; 0: the score is TF-IDF
@@ -24,7 +24,8 @@ const shortTerms = 64
 
 type fieldTerm struct{ field, term string }
 
-// statistics are what scores are reckoned from, as far as it is known.
+// statistics are the figures that scores are computed from, as far as they are
+// known.
 type statistics struct {
 	byByte [256]float64 // lengths
 	// versions is how many documents there are: dead ones are in the frequencies of terms as well.

@@ -11,7 +11,7 @@ import (
 	"divan/shard/search/syntax"
 )
 
-// verdict is what a term is for a query of many terms.
+// verdict is the result of checking a term for a query of many terms.
 type verdict uint8
 
 const (

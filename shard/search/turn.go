@@ -7,7 +7,8 @@ import (
 	"divan/shard/fairqueue"
 )
 
-// turns are what the queries of a node share. A short query needs none of them.
+// turns are the turns that the queries of a node share. A short query needs
+// none of them.
 type turns struct {
 	// work is the processors: a query that has looked at checkEvery documents or terms works
 	// in turns with others.
@@ -28,7 +29,7 @@ func newTurns(processors int) *turns {
 	}
 }
 
-// turn is what a query has of the turns. It belongs to one goroutine.
+// turn is the part of the turns that a query has. It belongs to one goroutine.
 type turn struct {
 	turns   *turns
 	ctx     context.Context

@@ -9,7 +9,7 @@ import (
 	"divan/storage"
 )
 
-// reader is what rows and blocks are read from: a snapshot, or a batch.
+// reader is the source of rows and blocks: a snapshot, or a batch.
 type reader interface {
 	Iterate(lo, hi []byte) (*storage.IndexIterator, error)
 }

@@ -49,9 +49,9 @@ func (n *node) purge(id string, revs ...string) {
 }
 
 // TestConflictsInDocuments: map functions and Mango indexes see the leaves that lost,
-// in the order and at the place that CouchDB has. Whatever happens to one of them
-// updates the rows although the winner stays; an index that is filled later has
-// the same rows.
+// in the order and at the place that CouchDB has. Any change of a losing leaf updates
+// the rows although the winner stays; an index that is filled later has the same
+// rows.
 func TestConflictsInDocuments(t *testing.T) {
 	n := start(t)
 	d := define(t, lostRevs)

@@ -19,8 +19,8 @@ const (
 	Query      = "query" // Mango indexes
 )
 
-// Definition is what an index is made from: what of a design document counts
-// for its views (semantics.md section 12.1). It is immutable.
+// Definition is the part of a design document that counts for its views
+// (semantics.md section 12.1); an index is made from it. It is immutable.
 type Definition struct {
 	Signature string // names the index: the MD5 of Text, hexadecimal
 	Text      []byte // canonical form, a design document itself; travels between nodes

@@ -1,10 +1,10 @@
 // Package view keeps the indexes of map/reduce views and of Mango on the copies
 // of this node, and answers queries of them (semantics.md section 12).
 //
-// A Definition is what counts for views in a design document. Views builds the
-// index of a definition next to a copy (package index), and answers a Request
-// with a Stream: rows of some ranges in their order, or one reduced row per group.
-// Merging what several copies answer, and finishing reductions, is the
+// A Definition is the part of a design document that counts for views. Views
+// builds the index of a definition next to a copy (package index), and answers a
+// Request with a Stream: rows of some ranges in their order, or one reduced row
+// per group. Merging what several copies answer, and finishing reductions, is the
 // coordinator's. DESIGN.md says why it is as it is, FORMAT.md what is stored.
 //
 // # Where to look

@@ -86,8 +86,8 @@ func TestGroupsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestGroupThatFails: what fails for one group is the error of who asks for it, and
-// of nobody else.
+// TestGroupThatFails: a failure of one group is the error of the request for it,
+// and of no other.
 func TestGroupThatFails(t *testing.T) {
 	n := start(t)
 	n.views.long = 100

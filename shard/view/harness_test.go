@@ -93,7 +93,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// put writes documents as other copies would: whatever was there is replaced
+// put writes documents as other copies would: the stored revisions are replaced
 // by a revision of the given position, whose ancestors have those below.
 func (n *node) put(pos int, edits ...shard.Edit) {
 	n.tb.Helper()

@@ -72,8 +72,8 @@ func appendRowKey(dst, sort []byte, id string, ordinal int) []byte {
 	return appendOrdinal(appendEscaped(append(dst, sort...), id), ordinal)
 }
 
-// beyond follows whatever may come behind a part of a row's key: no id and no
-// ordinal begins with it.
+// beyond sorts after any bytes that may come behind a part of a row's key: no
+// id and no ordinal begins with it.
 const beyond = 0xff
 
 // rowValue is the value of a row. Its parts alias the encoded value.

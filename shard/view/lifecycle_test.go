@@ -239,7 +239,7 @@ func TestPurgeLogWaits(t *testing.T) {
 	n.checkBlocks(t, d)
 }
 
-// TestDamagedIndexIsBuiltAnew: whatever is wrong in the files, the next query, or
+// TestDamagedIndexIsBuiltAnew: after any damage to the files the next query, or
 // the one after, is answered.
 func TestDamagedIndexIsBuiltAnew(t *testing.T) {
 	fs := vfs.NewMem()

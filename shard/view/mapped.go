@@ -126,7 +126,7 @@ func (m *mapped) emit(t *tree, key, value []byte) error {
 // errNoRoom ends a function whose document is mapped again.
 var errNoRoom = errors.New("no room for the rows of a document")
 
-// errTooMuch is that of a document whose rows nobody can be expected to hold.
+// errTooMuch returns the error for a document whose rows exceed a limit.
 func errTooMuch(format string, args ...any) error {
 	return &fault.Error{Kind: fault.BadFunction, Code: "too_many_rows", Reason: "The limit of a document is exceeded: " + fmt.Sprintf(format, args...) + "."}
 }
@@ -173,13 +173,13 @@ func appendSortKey(dst, key []byte, raw bool) ([]byte, error) {
 	return collate.AppendKey(dst, key)
 }
 
-// partitionOf is what stands before the colon of an id.
+// partitionOf returns the part of an id before the colon.
 func partitionOf(id string) string {
 	partition, _, _ := strings.Cut(id, ":")
 	return partition
 }
 
-// skips reports whether a document has no rows whatever the functions say.
+// skips reports whether a document has no rows, regardless of the functions.
 func (d *Definition) skips(id string) bool {
 	return strings.HasPrefix(id, "_design/") && (!d.IncludeDesign || d.Language == Query)
 }

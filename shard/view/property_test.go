@@ -290,8 +290,8 @@ func (m *model) purge(t *rapid.T, n *node, id string) {
 	delete(m.path, id)
 }
 
-// TestViewsAgainstModel: whatever was written, deleted and purged, in whatever
-// order the index was updated meanwhile, an answer is that of sorting and
+// TestViewsAgainstModel: after any writes, deletions and purges, with updates
+// of the index in between in any order, an answer is that of sorting and
 // reducing everything in memory.
 func TestViewsAgainstModel(t *testing.T) {
 	d := define(t, modelViews)

@@ -36,7 +36,7 @@ type Request struct {
 	Uncounted              bool // Head.Total and Head.Offset are not wanted, and not counted
 }
 
-// KeyRange is a part of the rows, its ends in ascending order whatever the
+// KeyRange is a part of the rows, its ends in ascending order in either
 // direction.
 type KeyRange struct{ Lo, Hi Bound }
 
@@ -64,7 +64,7 @@ type Row struct {
 	Doc              *shard.Doc // only with IncludeDocs; nil when the document is gone
 }
 
-// Head is what is known of an answer before its rows.
+// Head is the metadata of an answer, known before its rows.
 type Head struct {
 	Total  uint64   // rows of the view, of the partition when one is asked for
 	Offset uint64   // rows before the first row of the first range, in the direction

@@ -44,8 +44,8 @@ type compiledReducers struct {
 	bytes int
 }
 
-// reducerKey is what a reduce function may depend on: the instance of the database,
-// because no two share anything, its source and its modules.
+// reducerKey holds all that a reduce function may depend on: the instance of the
+// database, because no two share anything, its source and its modules.
 type reducerKey struct{ instance, source, lib string }
 
 func (k *reducerKey) size() int { return reducerBytes + len(k.instance) + len(k.source) + len(k.lib) }

@@ -9,10 +9,10 @@ import (
 	"divan/storage/fault"
 )
 
-// state is what an index knows of itself, stored with every batch.
+// state is the state of an index, stored with every batch.
 type state struct {
 	// blocks says that the aggregates agree with the rows. A long update leaves
-	// them behind and makes them anew at its end; until then nobody uses them.
+	// them behind and makes them anew at its end; until then they are not used.
 	blocks bool
 	trees  []treeState
 }

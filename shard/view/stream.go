@@ -314,7 +314,7 @@ func (b *Batch) reserve(rows int) {
 	b.bytes, b.ids = make([]byte, 0, text*rows), make([]byte, 0, text/4*rows)
 }
 
-// add adds a row; its id is what was added to ids until the next one.
+// add adds a row; its id is all that is added to ids until the next row.
 func (b *Batch) add(number int, sort, key, value []byte) {
 	b.endID()
 	p := part{}

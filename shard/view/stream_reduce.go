@@ -7,7 +7,7 @@ import (
 	"divan/storage"
 )
 
-// grouping is what a Stream keeps while it reads groups.
+// grouping is the state of a Stream while it reads groups.
 type grouping struct {
 	level   int                    // of groups; exactGroups
 	count   int                    // entries

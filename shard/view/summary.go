@@ -11,9 +11,9 @@ import (
 	"divan/storage"
 )
 
-// summary is what is known of one version of an index without reading it: where it
-// stands, and its blocks. It is shared by the queries of that version and goes
-// with it.
+// summary holds the position and the blocks of one version of an index, known
+// without reading it. It is shared by the queries of that version and goes with
+// it.
 type summary struct {
 	version uint64
 	pos     index.Position
@@ -49,7 +49,7 @@ func (v *viewIndex) summaryOf(snap *storage.IndexSnapshot) (*summary, error) {
 	return s, nil
 }
 
-// forget gives back the room of a summary that nobody finds any more.
+// forget gives back the room of a summary that cannot be found any more.
 func (v *viewIndex) forget(s *summary) {
 	if s == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what Views are made of. Indexes, Shards and Scripts are required.
+// Options configure Views. Indexes, Shards and Scripts are required.
 type Options struct {
 	Indexes *index.Manager // of the node; its indexes of views are made by the Views
 	Shards  *shard.Local

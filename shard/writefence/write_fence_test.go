@@ -82,8 +82,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestDrainAborted: a Drain ends with its context, whatever it waits for, and the ones
-// after it wait for what it should have waited for.
+// TestDrainAborted: a Drain ends with its context, no matter which writes it waits
+// for, and the Drains after it wait for the writes that it should have waited for.
 func TestDrainAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, oldFirst := range []bool{true, false} {
@@ -122,9 +122,10 @@ func TestDrainAborted(t *testing.T) {
 	})
 }
 
-// TestFenceRapid: whatever begins, ends and is aborted in whichever order, no Drain ends
-// before the writes of before it have, all end when nothing is under way, and one that
-// never had another beside it, or before it, ends with the last of its writes.
+// TestFenceRapid: when writes and Drains begin, end and are aborted in any order, no
+// Drain ends before all earlier writes have, all end when nothing is under way, and a
+// Drain that never had another beside it, or before it, ends with the last of its
+// writes.
 func TestFenceRapid(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) fenceStep {

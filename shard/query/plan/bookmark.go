@@ -7,7 +7,7 @@ import (
 	"hash/fnv"
 )
 
-// NoBookmark is what an answer without rows has as its bookmark.
+// NoBookmark is the bookmark of an answer without rows.
 const NoBookmark = "nil"
 
 // Bookmark is a place behind a row of an answer. It names the index that the row

@@ -30,7 +30,7 @@ func (p *Plan) Bookmark(sort []byte, id string) *Bookmark {
 	return &Bookmark{Index: p.fingerprint, Sort: sort, ID: id}
 }
 
-// Database is what the planner has to know of one.
+// Database holds the properties of a database that the planner needs.
 type Database struct {
 	Name        string
 	Partitioned bool

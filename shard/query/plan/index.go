@@ -39,7 +39,7 @@ func (k Kind) String() string { return [kinds]string{"json", "text", "nouveau", 
 // member returns the member of a design document that has the indexes of a type.
 func (k Kind) member() string { return [kinds]string{"views", "indexes", "nouveau", ""}[k] }
 
-// allDocs is what every database has.
+// allDocs returns the index that every database has.
 func allDocs() *Index {
 	return &Index{Name: "_all_docs", Kind: Special, Columns: []Column{{Name: "_id"}}}
 }

@@ -55,7 +55,7 @@ func (o *options) required(name string) []byte {
 	return v
 }
 
-// end refuses members that nobody has taken, and returns the first refusal.
+// end refuses members that were not taken, and returns the first refusal.
 func (o *options) end() error {
 	if len(o.names) > 0 {
 		o.refuse("invalid_key", "Invalid key "+o.names[0]+" for this request.")
@@ -71,7 +71,7 @@ func (o *options) fail(err error) {
 	}
 }
 
-// refusal is what a client is told with status 400.
+// refusal returns an error that a client gets with status 400.
 func refusal(code, reason string) error {
 	return &fault.Error{Kind: fault.InvalidSelector, Code: code, Reason: reason}
 }

@@ -8,7 +8,7 @@ import (
 	"divan/storage/doc"
 )
 
-// textIndex is what an index of full text is beside others.
+// textIndex holds the properties that only an index of full text has.
 type textIndex struct {
 	shown    []byte // its definition as clients see it, JSON
 	of       text.Index
@@ -108,5 +108,5 @@ func (t *textIndex) readField(field []byte) error {
 	return nil
 }
 
-// typeEnding is what the names of fields of a type end in.
+// typeEnding returns the ending of the names of fields of a type.
 func typeEnding(kind string) string { return "_3a" + kind }

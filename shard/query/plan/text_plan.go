@@ -8,7 +8,7 @@ import (
 	"divan/shard/query/text"
 )
 
-// TextPlan is what an index of full text is asked.
+// TextPlan is a request to an index of full text.
 type TextPlan struct {
 	Query string     // in the language of _search; a Plan with Nothing has none
 	Sort  []TextSort // none: by relevance

@@ -15,7 +15,7 @@ const (
 	maxTerm   = 32_000 // of a string in bytes: longer ones are no terms
 )
 
-// Index is what Search has to know of an index.
+// Index holds the properties of an index that Search needs.
 type Index struct {
 	Exact  bool                // each string is one term, as it is; otherwise it is analyzed
 	Fields map[string]struct{} // encoded paths with their types; nil: everything is indexed

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is what a character means for the borders of words (UAX #29, the property
-// Word_Break), as far as the rules need it.
+// class is the class of a character for the borders of words (UAX #29, the
+// property Word_Break), as far as the rules need it.
 type class uint8
 
 const (

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// pairs is what Stream.pair knows of the characters it has read ahead.
+// pairs is the state of Stream.pair: the characters that it has read ahead.
 type pairs struct {
 	now    unit
 	ready  bool // now holds a unit

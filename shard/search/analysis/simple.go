@@ -53,8 +53,8 @@ func isLetter(r rune) bool {
 	return unicode.IsLetter(r)
 }
 
-// isVisible is what Java's Character.isWhitespace is not: spaces that do not break lines
-// are visible.
+// isVisible is the negation of Java's Character.isWhitespace: spaces that do not break
+// lines are visible.
 func isVisible(r rune) bool {
 	switch {
 	case r == ' ', '\t' <= r && r <= '\r', 0x1c <= r && r <= 0x1f:

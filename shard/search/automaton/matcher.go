@@ -25,7 +25,7 @@ type Matcher struct {
 	work   int // nodes that were looked at to make states
 }
 
-// derivation is what was left of a node in a round.
+// derivation is the result of deriving a node in a round.
 type derivation struct {
 	round uint32
 	to    int32

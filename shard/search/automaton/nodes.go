@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// kind is what a node is.
+// kind is the kind of a node.
 type kind uint8
 
 const (

@@ -26,7 +26,7 @@ type calls struct {
 	first   int // of the document
 	bytes   int // of its fields
 	names   map[string]string
-	// unusable is what is wrong with a call that the function is not told of; nil: nothing.
+	// unusable is an error of a call that the function is not told of; nil: none.
 	unusable error
 }
 
@@ -66,7 +66,8 @@ func (c *calls) Call(call *script.Call) error {
 	return nil
 }
 
-// errTooMuch is that of a document whose fields nobody can be expected to hold.
+// errTooMuch returns the error for a document whose fields exceed the limit,
+// most bytes.
 func errTooMuch(most int) error {
 	return &fault.Error{
 		Kind: fault.BadFunction, Code: "too_many_fields", Reason: fmt.Sprintf("The limit of a document is exceeded: the fields to index have more than %d MB.", most>>20),
@@ -116,7 +117,8 @@ func (d *decided) field(name string) search.Field {
 	return f
 }
 
-// typeError is what index() throws at a value of the wrong type.
+// typeError returns the exception that index() throws for a value of the wrong
+// type.
 func typeError(what string) error { return &script.Refusal{Name: "TypeError", Message: what} }
 
 // checkName checks the name of a field.

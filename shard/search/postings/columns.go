@@ -8,9 +8,9 @@ import (
 	"sort"
 )
 
-// Column is what a column holds. The entries of a block are in the order of their
-// documents: the offset in the block in 2 bytes, and the value. A document may have
-// several of them, or none.
+// Column is the kind of values in a column. The entries of a block are in the order
+// of their documents: the offset in the block in 2 bytes, and the value. A document
+// may have several of them, or none.
 type Column byte
 
 // The columns of a field.
@@ -34,7 +34,7 @@ func LengthByte(length float64) byte {
 	return byte(max(0, min(math.MaxUint8, math.Round(lengthSteps*(math.Log2(length)+lengthShift)))))
 }
 
-// Length is what LengthByte was made of, about.
+// Length returns, about, the length that LengthByte encoded.
 func Length(b byte) float64 { return math.Exp2(float64(b)/lengthSteps - lengthShift) }
 
 const offsetBytes = 2
@@ -80,7 +80,7 @@ type Values struct {
 	open          bool
 	block         Held
 	asked         uint32 // the offset in the block that Seek looked for last
-	found         bool   // the entry at hand is what that Seek found
+	found         bool   // the entry at hand is the result of that Seek
 	from          []byte // of the block, where the entry that it found begins, or before
 	rest          []byte // of the block
 	offset        uint32 // of the entry at hand

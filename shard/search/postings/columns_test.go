@@ -8,7 +8,7 @@ import (
 )
 
 // TestSeekReadsOnce: a block is read once, however many parts of a query look at its column, in
-// whatever order, and whether documents have values or not.
+// any order, and whether documents have values or not.
 func TestSeekReadsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, block := map[uint32][]string{}, []byte(nil)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FieldType is what the fields of a name are in an index where each name has one type:
-// that of the first document that has it. Their numbers are stored.
+// FieldType is the type of the fields of a name, in an index where each name has one
+// type: that of the first document that has it. Their numbers are stored.
 type FieldType byte
 
 // The types.
@@ -29,7 +29,8 @@ func (t FieldType) String() string {
 	return [...]string{"UNTYPED", "TEXT", "STRING", "DOUBLE", "STORED"}[t]
 }
 
-// FieldTotals are what an index with types knows of a field; dead documents count.
+// FieldTotals are the figures that an index with types keeps of a field; dead
+// documents count.
 type FieldTotals struct {
 	Type  FieldType
 	Docs  uint64 // that have a term of it
@@ -47,7 +48,7 @@ func (e *WrongType) Error() string {
 	return fmt.Sprintf("field %s is of type %s not %s", e.Field, e.Type, e.Was)
 }
 
-// typedField is what documents of an Inverter say of a field.
+// typedField is a field as the documents of an Inverter have it.
 type typedField struct {
 	FieldTotals
 	name string

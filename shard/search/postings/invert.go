@@ -38,7 +38,7 @@ type Inverter struct {
 // occurrence is one of a term; document is among those that get a number.
 type occurrence struct{ term, document, position uint32 }
 
-// fieldOfDoc is what a document has of a field.
+// fieldOfDoc is a field in one document.
 type fieldOfDoc struct {
 	name     string
 	has      bool   // a term
@@ -69,7 +69,7 @@ type docOf struct {
 	stored  []byte
 }
 
-// Inverted is what Writer.Apply adds to an index.
+// Inverted is the input that Writer.Apply adds to an index.
 type Inverted struct {
 	docs    []docOf
 	live    uint32
@@ -125,7 +125,7 @@ func (v *Inverter) Value(field string, term []byte, position int) {
 // Boost says that terms of a field of the document weigh so many times as much.
 func (v *Inverter) Boost(field string, by float64) { v.field(field).boost *= by }
 
-// field is what the document at hand has of a field.
+// field returns the field of that name in the document at hand.
 func (v *Inverter) field(name string) *fieldOfDoc {
 	f, ok := v.byField[name]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"divan/storage"
 )
 
-// Totals are what an index knows of itself.
+// Totals are the figures that an index keeps of itself.
 type Totals struct {
 	Next  Number // of the next document
 	Live  uint64 // documents

@@ -20,7 +20,7 @@ func listed(value []byte) (out string, err error) {
 	return out, l.Err()
 }
 
-// TestJoinInAnyOrder: in whatever groups operands are joined, the list is the same, and
+// TestJoinInAnyOrder: when operands are joined in any groups, the list is the same, and
 // its runs are full.
 func TestJoinInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

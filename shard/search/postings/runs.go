@@ -1,7 +1,7 @@
 package postings
 
-// Run is what the head of a run tells of its documents: enough to bound their scores without a
-// look at them.
+// Run is the summary of its documents in the head of a run: enough to bound their scores
+// without a look at them.
 type Run struct {
 	Docs        int    // dead ones too
 	First, Last uint32 // offsets

@@ -7,7 +7,7 @@ import (
 	"divan/storage"
 )
 
-// ChunkBytes is how many bytes end a chunk. It is what emptying one may take of memory, and
+// ChunkBytes is how many bytes end a chunk. Emptying one may take as much memory, and takes
 // half of that in most cases.
 const ChunkBytes = 32 << 20
 

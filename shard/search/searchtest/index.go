@@ -15,7 +15,7 @@ import (
 // Nearest is how many terms a fuzzy word stands for at most.
 const Nearest = 50
 
-// Value is what a document has under the name of a field: a text, or a number.
+// Value is the value of a field in a document: a text, or a number.
 type Value struct {
 	Field    string
 	Text     string
@@ -111,7 +111,7 @@ func (x *Index) number(term string) int {
 	return n
 }
 
-// token is what analysis makes of a part of a text.
+// token is the result of analysing a part of a text.
 type token struct {
 	text     string
 	position int

@@ -4,9 +4,9 @@
 // There are two dialects. Search is that of _search (the classic parser of Lucene
 // 4), Nouveau that of _nouveau (the standard parser of Lucene 9). What differs:
 //
-//   - Numbers. In Search a bare word that reads as a number is one, whatever the
-//     field, and so are two bounds that do. In Nouveau the field decides, so that
-//     the tree holds the text, and Decimal reads it when it is known.
+//   - Numbers. In Search a bare word that reads as a number is one, in any field,
+//     and so are two bounds that do. In Nouveau the field decides, so that the
+//     tree holds the text, and Decimal reads it when it is known.
 //   - In Search the TO of a range may be left out. Nouveau has f=x, f<x, f<=x, f>x
 //     and f>=x, and (a b c)@2: at least two; so @ < > = have to be escaped in words.
 //   - In Search a lone + - or ! before white space is a word. In Nouveau it belongs to

@@ -55,7 +55,7 @@ type Fuzzy struct {
 }
 
 // Regexp matches whole terms by a regular expression in Lucene's syntax. Pattern is
-// what stood between the slashes; it has not been looked into.
+// the text between the slashes; it has not been checked.
 type Regexp struct{ Field, Pattern string }
 
 // Bound is one side of a Range. An open one has neither text nor inclusion.
@@ -87,7 +87,7 @@ type Boosted struct {
 	Factor float32
 }
 
-// Modifier is what stands before a clause.
+// Modifier is the sign before a clause.
 type Modifier uint8
 
 // The modifiers.

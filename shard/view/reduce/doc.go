@@ -4,8 +4,8 @@
 // A reduce function makes a state of rows, and one state of several. Unlike
 // CouchDB's results of a reduction, the states of the built-in functions lose
 // nothing: sums are exact, of integers and of floats, errors are kept beside
-// what is right. So however the rows are cut into blocks and shards, and in
-// whatever order the states come together, Final gives the same text. An input
+// valid results. So however the rows are cut into blocks and shards, and in any
+// order in which the states come together, Final gives the same text. An input
 // that a function does not take never fails Reduce; what is wrong with it shows
 // in Final, for the rows that were asked for only.
 //

@@ -7,8 +7,8 @@ import (
 	"divan/storage/fault"
 )
 
-// Row is what a map function emitted, as a reduce function sees it. Key and
-// Value are JSON texts, Sort is the sort key of Key.
+// Row is a row that a map function emitted, as a reduce function sees it. Key
+// and Value are JSON texts, Sort is the sort key of Key.
 type Row struct {
 	Sort, Key []byte
 	ID        string

@@ -114,7 +114,7 @@ func (s *scalar) exact() *big.Float {
 }
 
 // least keeps in s the lesser of s and o, greatest the greater. Of an integer
-// and the float that equals it they keep the integer, whatever the order.
+// and the float that equals it they keep the integer, in any order.
 func (s *scalar) least(o *scalar) {
 	if c := compare(o, s); c < 0 || c == 0 && s.float {
 		*s = *o

@@ -201,8 +201,8 @@ func (n *sumNode) mergeState(r *reader, depth int) {
 	}
 }
 
-// err returns the error that a sum is, nil for none. A single value inside an
-// object is passed on whatever it is, and so is one array that begins with a number.
+// err returns the error that a sum is, nil for none. A single value of any kind
+// inside an object is passed on, and so is one array that begins with a number.
 func (n *sumNode) err(top bool) []byte {
 	if e := n.findThrown(); e != nil {
 		return e
