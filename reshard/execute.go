@@ -43,7 +43,7 @@ func (w *work) persist(ctx context.Context, f func(ctx context.Context) error) e
 	}
 }
 
-// unanswered reports whether an error is that nobody could decide.
+// unanswered reports whether an error says that no decision could be reached.
 func unanswered(err error) bool {
 	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) || fault.Is(err, fault.Busy)
 }
@@ -192,7 +192,8 @@ func (w *work) failed(ctx context.Context, e *entry, todo *job.Todo, cause error
 	return true, pause.For(ctx, s.RetryInterval)
 }
 
-// save writes the job down. errSuperseded: somebody else has changed it.
+// save writes the job down. errSuperseded: another goroutine or node has
+// changed it.
 func (w *work) save(ctx context.Context, e *entry) error {
 	return w.persist(ctx, func(ctx context.Context) error {
 		err := w.r.table.put(ctx, e)

@@ -8,8 +8,8 @@ import (
 	"divan/reshard/job"
 )
 
-// Remove stops a job and forgets it. What it has made that nobody needs is given up by the
-// node that works on it; until then nobody sees the job any more.
+// Remove stops a job and forgets it. The node that works on it gives up the copies that
+// the job has made and that are not needed; meanwhile clients do not see the job any more.
 func (t *Table) Remove(ctx context.Context, id string) error {
 	return retry(func() error {
 		e, err := t.require(ctx, id)

@@ -35,7 +35,7 @@ type Clones interface {
 	LocalDocs(ctx context.Context, o shard.CloneOptions) error
 }
 
-// Options are what a Resharder is made of. All are required.
+// Options configure a Resharder. All are required.
 type Options struct {
 	Node    string // this node
 	Records Records
@@ -77,7 +77,7 @@ func New(o Options) (*Resharder, error) {
 // Table returns the jobs of the cluster.
 func (r *Resharder) Table() *Table { return r.table }
 
-// kind is what there is to do about a job.
+// kind is the kind of work that a job needs.
 type kind uint8
 
 const (
@@ -101,7 +101,7 @@ func (t *Table) kindOf(j *job.Job, stopped bool) kind {
 	return nothing
 }
 
-// work is what is done about a job, by one goroutine.
+// work is the work on a job, by one goroutine.
 type work struct {
 	r      *Resharder
 	id     string
@@ -112,7 +112,7 @@ type work struct {
 	task   task
 }
 
-// task is what _active_tasks shows of a work.
+// task is a work as _active_tasks shows it.
 type task struct {
 	source         string
 	kind           job.Type

@@ -114,8 +114,8 @@ func TestNoLeader(t *testing.T) {
 	})
 }
 
-// Jobs of a database that was deleted are gone with it, also from the records, whatever state they were in; those of
-// the next database of that name are its own.
+// Jobs of a database that was deleted are gone with it, also from the records, in any state; jobs
+// of the next database of that name are its own.
 func TestDatabaseGone(t *testing.T) {
 	inTown(t, nil, []string{"pond", "lake"}, func(w *town) {
 		t := w.t
@@ -238,7 +238,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// A job goes on at whatever point its node was stopped.
+// A job goes on at any point at which its node was stopped.
 func TestRestart(t *testing.T) {
 	for point := range 40 {
 		inTown(t, nil, []string{"pond"}, func(w *town) {

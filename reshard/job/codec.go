@@ -57,7 +57,7 @@ func Decode(text []byte) (*Job, error) {
 	return j, nil
 }
 
-// makesSense reports whether there is what the type of a source needs.
+// makesSense reports whether a source has all that its type needs.
 func (s *Source) makesSense() bool {
 	switch s.Type {
 	case Split:

@@ -1,7 +1,7 @@
-// Package job is what is known of the split of one shard, of the merge of some, or of the move of
-// one, and a pure machine that says what is done next. It has no clock and does nothing itself: what is left to do follows
-// from the job and from what the map of the database says of its copies, so a job goes on
-// after a crash at any point.
+// Package job holds the record of the split of one shard, of the merge of some, or of the move of
+// one, and a pure machine that decides the next action. It has no clock and does nothing itself:
+// the remaining actions follow from the job and from the states of its copies in the map of the
+// database, so a job goes on after a crash at any point.
 package job
 
 import (
@@ -13,7 +13,7 @@ import (
 	"divan/shard/ring"
 )
 
-// State is what becomes of a job, as the API names it.
+// State is the state of a job, as the API names it.
 type State string
 
 // The states.
@@ -25,7 +25,7 @@ const (
 	Failed    State = "failed"
 )
 
-// Type is what a job does, as the API names it.
+// Type is the type of a job, as the API names it.
 type Type string
 
 // The types.
@@ -86,7 +86,7 @@ type Event struct {
 // Disabled is why jobs do not run while resharding is stopped everywhere.
 const Disabled = "Shard splitting disabled"
 
-// Source is what a job is about: a copy of a range on one node, or several that are merged.
+// Source is the source of a job: a copy of a range on one node, or several that are merged.
 type Source struct {
 	Type       Type         `json:"type,omitempty"`
 	Node       string       `json:"node"`
@@ -174,7 +174,7 @@ type Job struct {
 	Step     Step   `json:"step"`
 	Reason   string `json:"reason,omitempty"`   // of the state, for people
 	Disabled bool   `json:"disabled,omitempty"` // stopped because resharding is: it goes on with that
-	Removed  bool   `json:"removed,omitempty"`  // nobody sees it; what it has made is still to be given up
+	Removed  bool   `json:"removed,omitempty"`  // clients do not see it; the copies it has made are still to be given up
 	Retries  int    `json:"retries,omitempty"`  // failures since something was done
 
 	Started int64   `json:"started"` // unix seconds, as Updated
@@ -189,7 +189,8 @@ func NewJob(of *Source, now int64) *Job {
 	return j
 }
 
-// Ended reports whether nothing is done any more unless somebody asks for it.
+// Ended reports whether nothing more is done unless an administrator asks for
+// it.
 func (j *Job) Ended() bool { return j.State == Completed || j.State == Failed }
 
 // note adds where the job is to its history, which keeps the newest.

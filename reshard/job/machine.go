@@ -6,7 +6,7 @@ import (
 	"divan/shard/ring"
 )
 
-// Action is what is to be done.
+// Action is the kind of a Todo.
 type Action uint8
 
 // The actions.
@@ -21,7 +21,7 @@ const (
 	Fail                      // for Reason: trying again is of no use
 )
 
-// Todo is what is to be done next.
+// Todo is the next action of a job.
 type Todo struct {
 	Do      Action
 	Step    Step // the step that it belongs to
@@ -40,7 +40,7 @@ func (t *Todo) Next() Step {
 	}
 }
 
-// Seen is what the map of a database says of the copies of a job.
+// Seen is the part of a database's map that is about the copies of a job.
 type Seen struct {
 	Database bool      // it is there
 	Source   ring.Copy // of that state; of a merge it is the first part that is neither full nor gone, else one that is gone, if any
@@ -147,7 +147,7 @@ func (j *Job) nextOfSplit(s *Seen, at Step) Todo {
 	return j.handOver(s)
 }
 
-// copyTo is what is to be done for targets that are made.
+// copyTo returns the next action for targets that are made.
 func copyTo(ranges []ring.Range, copies []ring.Copy, at Step) Todo {
 	t := Todo{Do: Clone, Step: at, Ranges: ranges}
 	switch at {
@@ -164,9 +164,9 @@ func copyTo(ranges []ring.Range, copies []ring.Copy, at Step) Todo {
 	return t
 }
 
-// handOver is what is to be done when the targets take writes: they become full when they are
-// filled, and the source leaves (package repair). One that lost its files has no role that
-// others would have to take.
+// handOver returns the next action when the targets take writes: they become full when they
+// are filled, and the source leaves (package repair). A source that lost its files has no
+// role that others would have to take.
 func (j *Job) handOver(s *Seen) Todo {
 	if full, _ := j.in(s, ring.StateFull); len(full) == len(j.targets()) && s.Source.State == ring.StateJoining {
 		return Todo{Do: Propose, Step: UpdateShardmap, Changes: toState(ring.StateGone, s.Source)}
@@ -174,9 +174,9 @@ func (j *Job) handOver(s *Seen) Todo {
 	return Todo{Do: Wait, Step: UpdateShardmap}
 }
 
-// withoutSource is what is to be done when the map does not have the source. It has left,
-// unless targets were never handed the range. What took it may have lost its files since, or
-// was split again.
+// withoutSource returns the next action when the map does not have the source. The source
+// has left, unless the range was never handed to targets. The targets may have lost their
+// files since, or were split again.
 func (j *Job) withoutSource(s *Seen) Todo {
 	if at := j.Step.place(); at >= WaitSourceClose.place() || at == UpdateShardmap.place() && s.Covered {
 		return Todo{Do: Finish, Step: StepCompleted}

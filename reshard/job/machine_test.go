@@ -182,7 +182,7 @@ func newWorldOf(t *rapid.T, what job.Type, nodes int) *world {
 	return w
 }
 
-// TestMachine: whatever happens, a job comes to an end when nothing more happens: it is
+// TestMachine: after any events, a job comes to an end when nothing more happens: it is
 // complete, with the source gone and its halves full, or it says why not. And at no time
 // the ring is not covered.
 func TestMachine(t *testing.T) {
@@ -248,8 +248,8 @@ func (w *world) done(s *job.Seen) bool {
 	return s.Source.State == ring.StateGone
 }
 
-// TestTargetsAreLost: a split is done when the source has left, whatever becomes of what took its
-// range while the job was stopped.
+// TestTargetsAreLost: a split is done when the source has left, even if the copies that took its
+// range are lost while the job is stopped.
 func TestTargetsAreLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, 2)
@@ -266,8 +266,8 @@ func TestTargetsAreLost(t *testing.T) {
 	})
 }
 
-// TestUndo: what a job that is removed has made goes, at whatever point it is, and the
-// range stays covered.
+// TestUndo: the copies that a removed job has made go, at any point of the job, and
+// the range stays covered.
 func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorldOf(t, rapid.SampledFrom([]job.Type{job.Split, job.Merge, job.Move}).Draw(t, "type"), rapid.IntRange(1, 3).Draw(t, "nodes"))

@@ -27,7 +27,7 @@ func (j *Job) nextOfMove(s *Seen) Todo {
 	}
 }
 
-// undoOfMove gives up a copy that has nobody's place yet.
+// undoOfMove gives up a copy that has not taken the place of the source yet.
 func (j *Job) undoOfMove(s *Seen) []ring.Change {
 	if to := s.Targets[0]; to.State == ring.StateJoining && to.Instead == j.Node && s.Source.State.Used() {
 		return toState(ring.StateGone, to)

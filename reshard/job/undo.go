@@ -6,8 +6,9 @@ import (
 	"divan/shard/ring"
 )
 
-// Undo returns the changes that take back what a job has done that is not to go on: targets
-// that are not full are given up. Once the source has left, only what nobody needs goes.
+// Undo returns the changes that take back the work of a job that is not to go on: targets
+// that are not full are given up. Once the source has left, only copies that are not needed
+// go.
 func (j *Job) Undo(s *Seen) []ring.Change {
 	if !s.Database {
 		return nil

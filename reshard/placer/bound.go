@@ -1,6 +1,6 @@
 package placer
 
-// bound is what no plan can do without, in bytes.
+// bound is the lower bound of the bytes that any plan has to move.
 //
 // A byte that moves leaves one node and comes to one. So at least these leave: all of nodes
 // that are lost or drained, and of each other node what it has above the tolerance, or else what

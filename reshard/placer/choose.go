@@ -13,7 +13,7 @@ const maxCandidates = 32
 // closeEnough is how far the load of a copy may be off for no other one to be looked for.
 const closeEnough = 0.2
 
-// transfer is what should go from one node to another.
+// transfer is an amount of data that should go from one node to another.
 type transfer struct {
 	from, to int32
 	want     int64   // bytes

@@ -5,7 +5,8 @@ import "divan/shard/ring"
 // None is the node of a copy that is nowhere.
 const None = -1
 
-// Cluster is what is. Nodes and databases are named by their index in it.
+// Cluster is the present state of a cluster. Nodes and databases are named by
+// their index in it.
 type Cluster struct {
 	Nodes     []Node
 	Databases []Database
@@ -20,7 +21,7 @@ type Node struct {
 	Weight    int64 // its share of the bytes, relative to others; 0 stands for 1
 }
 
-// Database is what holds for all shards of a database.
+// Database holds the properties that all shards of a database share.
 type Database struct {
 	Placement ring.Placement // empty: its copies are spread evenly over the zones
 }
@@ -40,7 +41,7 @@ type Copy struct {
 	Load   int64 // reads and writes per second; 0 when not known
 }
 
-// Options are what a plan aims at.
+// Options are the aims of a plan.
 type Options struct {
 	// Tolerance is how far a node may be from its goal, as a part of that: 0.05 when 0.
 	Tolerance float64

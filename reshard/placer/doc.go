@@ -15,7 +15,7 @@
 //     moves the fewest bytes. A copy that is moved anyway is rather sent elsewhere than another one moved.
 //   - Order (order.go): what restores safety comes first.
 //
-// What holds after any number of moves, in whatever order they are done (P1 to P3):
+// Invariants after any number of moves, in any order (P1 to P3):
 //
 //	P1 No range has fewer copies than before: a copy is made before its original goes.
 //	P2 No node gets a second copy of a point. So a node that has, or had when the plan was made,

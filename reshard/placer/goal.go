@@ -5,11 +5,11 @@ import "math"
 // setGoals says how many bytes each node should have, and from which to which it is
 // within the tolerance.
 //
-// The goals are what would make the sum of bytes² / weight the smallest if copies could be
-// cut at will: then no node can be relieved by one that is less full. Zones bind them: a class
-// has between least and most copies of all its bytes in a zone, and one at most on a node.
-// Each class is poured over the nodes, given what the others are, until nothing moves any more;
-// the function is convex, so there is one solution.
+// The goals minimize the sum of bytes² / weight, as if copies could be cut at will: then no
+// node can be relieved by one that is less full. Zones bind them: a class has between least and
+// most copies of all its bytes in a zone, and one at most on a node. Each class is poured over
+// the nodes, given what the others are, until nothing moves any more; the function is convex,
+// so there is one solution.
 func (s *state) setGoals(tolerance float64) {
 	p := pour{state: s, have: make([]float64, len(s.nodes)), now: make([]float64, len(s.nodes))}
 	p.run()
@@ -80,7 +80,8 @@ func (p *pour) class(k int) float64 {
 	return change
 }
 
-// inZone is what a zone takes of a class when nodes are filled up to a level of bytes per weight.
+// inZone returns the bytes that a zone takes of a class when nodes are filled up to a level of
+// bytes per weight.
 func (p *pour) inZone(c *class, zone int, level float64) float64 {
 	return min(max(p.fillZone(c, zone, level), float64(c.least[zone])*c.bytes), float64(c.most[zone])*c.bytes)
 }

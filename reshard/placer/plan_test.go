@@ -148,7 +148,8 @@ func TestLeavingOnly(t *testing.T) {
 	})
 }
 
-// A cluster of small copies is balanced, whatever happened, with hardly more than what has to move.
+// A cluster of small copies is balanced, after any changes, with hardly more bytes than have to
+// move.
 func TestBalancesWithFewBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zones := rapid.IntRange(6, 7).Draw(t, "zones") // none comes near a third of the nodes, where zones bind copies

@@ -56,7 +56,7 @@ type Totals struct {
 	MustMove int64
 }
 
-// NodeBytes is what a node has.
+// NodeBytes are the bytes on a node.
 type NodeBytes struct {
 	Before, After int64
 	Goal          int64 // of a node that is lost or drained: 0
@@ -71,7 +71,7 @@ type Left struct {
 	Bytes  int64  // of the copy; of a node: how far it is beyond the tolerance, negative when too empty
 }
 
-// Why is what prevents something.
+// Why is the cause that keeps a copy or a node as it is.
 type Why uint8
 
 // The causes.

@@ -110,7 +110,7 @@ func (s *state) addCopies() {
 // copies returns the numbers of the copies of a shard: from, and up to, not including.
 func (s *state) copies(shard int32) (from, to int32) { return s.first[shard], s.first[shard+1] }
 
-// pinned reports whether a copy stays, whatever is wrong with it.
+// pinned reports whether a copy stays, even if it is misplaced.
 func (s *state) pinned(c int32) bool {
 	sh := s.shard[c]
 	return s.in.Shards[sh].Copies[c-s.first[sh]].Pinned

@@ -2,7 +2,8 @@ package placer
 
 import "slices"
 
-// survey is what zones have of a shard, apart from one copy of it. It is used again for each question.
+// survey counts the copies of a shard in each zone, apart from one copy. It is reused for each
+// question.
 type survey struct {
 	count []int32 // copies, of the point that has the most
 	taken []int32 // nodes that take copies, but none of this shard

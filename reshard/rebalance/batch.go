@@ -12,10 +12,10 @@ import (
 
 // This file decides and does nothing.
 
-// settle notes which moves of the batch have ended, and reports whether any has. jobs are those there are, by
-// their ids. What was never begun is forgotten: the next plan has it. So is what belonged to databases that are
-// deleted. The ids of jobs are returned that are to be removed: those, and those that have failed, which give up what they have
-// made.
+// settle notes which moves of the batch have ended, and reports whether any has. jobs are the
+// present jobs, by their ids. Moves that were never begun are forgotten: the next plan has them. So
+// are moves of databases that are deleted. pointless are the ids of jobs that are to be removed: of
+// deleted databases, and those that have failed, which give up the copies they have made.
 func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed bool, pointless []string) {
 	var still []Item
 	for _, it := range rec.Batch {
@@ -113,7 +113,7 @@ func (p *Plan) member(name string) bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Name == name && n.Member })
 }
 
-// key is what is kept of a move that has failed.
+// key is the key under which a move that has failed is remembered.
 func (i *Item) key() string { return strings.TrimPrefix(i.JobID(), "001-")[:keyLength] }
 
 // withoutFailed takes the moves out of a plan that have failed already.

@@ -97,7 +97,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A batch has few moves to one node and one of a shard, whatever the plan; and its record fits.
+// A batch of any plan has few moves to one node and one of a shard; and its record fits.
 func TestChoose(t *testing.T) {
 	p := &Plan{Nodes: []Node{{Name: "a", Member: true}, {Name: "gone"}}}
 	long := strings.Repeat("x", 200)
@@ -135,7 +135,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// However many moves fail for whatever reason, the record fits.
+// However many moves fail, for any reason, the record fits.
 func TestFailuresAreBounded(t *testing.T) {
 	rec := &Record{}
 	db := base(t, strings.Repeat("x", 230), "a")

@@ -10,10 +10,10 @@ import (
 	"divan/shard/ring"
 )
 
-// Plan is what would be moved now.
+// Plan lists the moves that would be made now.
 type Plan struct {
 	Moves    []Move // in the order in which they are begun
-	Left     []Left // what stays as it should not be
+	Left     []Left // copies and nodes that the plan leaves as they should not be
 	Nodes    []Node
 	Bytes    int64    // that move
 	MustMove int64    // a lower bound of what any plan moves
@@ -43,7 +43,7 @@ type Left struct {
 	Bytes  int64 // of the copy; of a node: how far it is beyond the tolerance
 }
 
-// Node is what a node has, in bytes.
+// Node is a node with its bytes.
 type Node struct {
 	Name, Zone string
 	Draining   bool
@@ -51,7 +51,7 @@ type Node struct {
 	placer.NodeBytes
 }
 
-// scope is what a plan is made for.
+// scope is the purpose of a plan.
 type scope struct {
 	leavingOnly bool   // only what has to leave its node is moved
 	drained     string // a member that is taken for one that is drained

@@ -31,7 +31,7 @@ type Group interface {
 	RemoveNode(ctx context.Context, name string) error
 }
 
-// Options are what a Rebalancer is made of. All are required: a node that stands alone has none.
+// Options configure a Rebalancer. All are required: a node that stands alone has none.
 type Options struct {
 	Node    string // this node
 	Map     Map
@@ -73,8 +73,8 @@ const (
 	planEvery = 5 * time.Second
 )
 
-// lead is what the leader has seen since it leads. It is the leader's own: times are of its monotonic
-// clock.
+// lead is the state that the leader has gathered since it leads. It is local to the leader: times
+// are of its monotonic clock.
 type lead struct {
 	term   uint64
 	plan   time.Time // when the next plan may be made

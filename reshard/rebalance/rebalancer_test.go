@@ -268,7 +268,7 @@ func TestTakeOutLost(t *testing.T) {
 	}
 }
 
-// Whatever is quoted in it, a record can be written.
+// A record can be written with any text quoted in it.
 func TestRecordFits(t *testing.T) {
 	group := groupOf("d")
 	l := newLeader(t, group)

@@ -18,7 +18,7 @@ import (
 // recordKey is the key of the record.
 const recordKey = "reshard/rebalance"
 
-// State is what a rebalance is doing.
+// State is the state of a rebalance.
 type State string
 
 // The states. In all but Running nothing more is begun; what has begun comes to its end.
@@ -86,7 +86,7 @@ type Failure struct {
 	Reason string `json:"reason"`
 }
 
-// LeftSum is what stays for one reason.
+// LeftSum is the sum of the copies that stay for one reason.
 type LeftSum struct {
 	Why string `json:"why"`
 	Sum

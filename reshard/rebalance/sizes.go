@@ -153,7 +153,8 @@ func (r *Rebalancer) askPage(ctx context.Context, node string, q *pageRequest) (
 	return p, json.Unmarshal(answer, p)
 }
 
-// leastBytes is what a copy counts for at least, so that empty ones are spread over the nodes too.
+// leastBytes is the least number of bytes that a copy counts for, so that empty ones are spread
+// over the nodes too.
 const leastBytes = 16 << 10
 
 // of returns the bytes of a copy: what is known of it, or else of another one of its shard.

@@ -21,14 +21,14 @@ type view struct {
 	giveUp  []meta.CopyChange
 }
 
-// shardFacts is what the placer does not know of a shard.
+// shardFacts holds the facts of a shard that the placer does not know.
 type shardFacts struct {
 	waits  bool // its copies may move later, by themselves
 	doomed bool // too few of its full copies are on members to be sure of all edits
 	source bool // there is one
 }
 
-// facts are what a view is made of besides the maps.
+// facts are the inputs of a view besides the maps.
 type facts struct {
 	members   []meta.Node
 	away      []string // members that do not answer: nothing moves from or to them

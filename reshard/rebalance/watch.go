@@ -15,7 +15,7 @@ import (
 	"divan/storage/fault"
 )
 
-// watch is what the leader has seen of nodes.
+// watch is the leader's record of the nodes it watches.
 type watch struct {
 	away    map[string]time.Time // members that do not answer, since when
 	here    map[string]time.Time // those that do

@@ -16,7 +16,8 @@ import (
 	"divan/storage/fault"
 )
 
-// Group is what the nodes of a cluster have agreed on. It is safe for concurrent use.
+// Group holds the records that the nodes of a cluster have agreed on. It is safe for
+// concurrent use.
 type Group struct {
 	changed broadcast.Broadcast
 
