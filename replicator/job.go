@@ -26,7 +26,7 @@ type job struct {
 	began time.Time // when it was taken in
 	doc   *document // nil: it is of a request
 	done  chan struct{}
-	// request is what a job is of that is not of a document.
+	// request is the request that the job runs for; nil: it is of a document.
 	request *Request
 	alone   bool // no other node runs it; only for the run that is under way
 
@@ -37,7 +37,7 @@ type job struct {
 	err      error              // of one that ended otherwise
 }
 
-// newJob returns a job that nobody knows of yet.
+// newJob returns a job that is not registered yet.
 func (r *Replicator) newJob(s *spec.Spec, id spec.ID, slot int, term uint64, d *document) *job {
 	j := &job{spec: s, id: id, slot: slot, term: term, began: time.Now(), doc: d, done: make(chan struct{})}
 	j.Job = scheduler.Job{
@@ -175,7 +175,7 @@ func (r *Replicator) stop(j *job, why error) bool {
 	return was
 }
 
-// describe is the text of an error as everybody may see it.
+// describe returns the text of an error that any client may see.
 func describe(err error) string {
 	var f *fault.Error
 	switch {

@@ -150,7 +150,7 @@ func (r *Replicator) listensAt(host, port string) bool {
 }
 
 // reaches reports whether a host leads to a listener that is bound to an address
-// of this machine, as far as that is known without asking anybody.
+// of this machine, as far as that is known without a look-up of names.
 func reaches(host, bound string) bool {
 	at := net.ParseIP(bound)
 	if at == nil {

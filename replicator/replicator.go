@@ -20,7 +20,7 @@ import (
 	"divan/storage/memory"
 )
 
-// Options are what a Replicator is made of. All are required, but for Dial.
+// Options configures a Replicator. All are required, but for Dial.
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Meta        *meta.Meta
@@ -39,7 +39,7 @@ type Options struct {
 	// Send has another node run a continuous replication.
 	Send      func(ctx context.Context, node string, q *Request) error
 	UserAgent string
-	// Memory is what replications may take of the memory of the node.
+	// Memory bounds the memory of the node that replications may take.
 	Memory *memory.Shares
 	Logger *zap.Logger
 	// Dial connects to other servers; nil: over the network.
@@ -111,7 +111,7 @@ func (r *Replicator) settings() scheduler.Settings {
 	}
 }
 
-// defaults are what a request of a user need not say.
+// defaults returns the values of what a user's request may leave out.
 func (r *Replicator) defaults(u shard.User) spec.Defaults {
 	t := &r.config().Transfer
 	return spec.Defaults{User: u, Options: spec.Options{

@@ -16,7 +16,7 @@ import (
 	"divan/storage/pause"
 )
 
-// Request is what POST /_replicate asks for.
+// Request is a request of POST /_replicate.
 type Request struct {
 	ID     string // of the replication
 	Cancel bool
@@ -62,7 +62,7 @@ func errMoved() error {
 	}
 }
 
-// How long it may take that somebody owns a slot, and that an owner hears of it.
+// How long a request waits until a slot has an owner, and until the owner hears of it.
 const (
 	ownerTimeout = 20 * time.Second
 	mineTimeout  = 3 * time.Second

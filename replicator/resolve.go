@@ -55,7 +55,7 @@ func (r *Replicator) resolve(ctx context.Context) {
 		}
 		due, next := r.due(time.Now(), cap(free)-len(free))
 		for _, d := range due {
-			free <- struct{}{} // there is room: nobody else takes any
+			free <- struct{}{} // there is room: no other goroutine takes any
 			reading.Go(func() {
 				defer func() { <-free; r.poke() }()
 				r.resolveOne(ctx, d)
@@ -68,11 +68,10 @@ func (r *Replicator) resolve(ctx context.Context) {
 	}
 }
 
-// due returns the documents whose filter functions are to be read now, which is
-// begun then, most of them at most, and when there will be others; zero: not that
-// anybody knows. Those that wait to run come first: a source that is silent keeps
-// whoever asks it for long, and what runs can wait for its turn, as can what failed
-// before.
+// due returns at most that many documents whose filter functions are to be read now, and marks them
+// as being read. next is when others will be due; zero: unknown. Documents that wait to run come
+// first: a silent source holds up the goroutine that reads from it for long, and documents whose
+// replications run or whose reading failed before can wait for their turn.
 func (r *Replicator) due(now time.Time, most int) (out []*document, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -277,8 +277,8 @@ func stateName(s *scheduler.State) string {
 	}
 }
 
-// Stored returns a row for a document whose replication no node runs, as its body
-// tells: it has ended, or nobody has seen it yet.
+// Stored returns a row for a document whose replication no node runs. Its body tells whether the
+// replication has ended; if not, no node has seen the document yet.
 func Stored(db, id string, body []byte) Row {
 	text := func(name string) string {
 		value, _ := doc.Unquote(doc.Lookup(body, name))

@@ -8,7 +8,7 @@ import (
 	"divan/replicator/protocol"
 )
 
-// TestSequencesAreStrings: a position is told as a string, whatever the source has.
+// TestSequencesAreStrings: a position is shown as a string, of any type that the source has.
 func TestSequencesAreStrings(t *testing.T) {
 	for seq, want := range map[endpoint.Seq]string{
 		"": `{"s":"0"`, "7": `{"s":"7"`, `"7-x"`: `{"s":"7-x"`, `[7,"x"]`: `{"s":[7,"x"]`,
@@ -21,7 +21,7 @@ func TestSequencesAreStrings(t *testing.T) {
 	}
 }
 
-// TestPendingIsNull: how many changes are left is null as long as nobody knows, and a
+// TestPendingIsNull: the number of changes that are left is null as long as it is unknown, and a
 // position from which another run would start is always there.
 func TestPendingIsNull(t *testing.T) {
 	for pending, want := range map[int64]string{-1: "null", 0: "0", 1006: "1006"} {

@@ -67,7 +67,7 @@ func (r *Replicator) watchOnly(ctx context.Context, watching *sync.WaitGroup, db
 	}
 }
 
-// watch follows a replicator database, if nobody does.
+// watch follows a replicator database, unless it is followed already.
 func (r *Replicator) watch(ctx context.Context, watching *sync.WaitGroup, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

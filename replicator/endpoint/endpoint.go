@@ -13,7 +13,7 @@ import (
 // it, opaque. Empty: the beginning.
 type Seq string
 
-// Database is what both sides have. It is safe for concurrent use.
+// Database holds the methods that sources and targets share. It is safe for concurrent use.
 type Database interface {
 	// Info describes the database. It is asked first, and tells whether the
 	// database is there and the credentials open it.
@@ -22,9 +22,8 @@ type Database interface {
 	// and its revision; fault.NotFound when there is none. id comes without
 	// "_local/".
 	Local(ctx context.Context, id string) (body []byte, rev string, err error)
-	// PutLocal writes a local document over the revision that was read, empty
-	// for a new one, and returns the new revision. fault.Conflict: somebody
-	// else has written it.
+	// PutLocal writes a local document over the revision that was read, empty for a new one, and
+	// returns the new revision. fault.Conflict: another writer was there in between.
 	PutLocal(ctx context.Context, id, rev string, body []byte) (newRev string, err error)
 	// Commit makes what was written durable and returns instance_start_time.
 	Commit(ctx context.Context) (instanceStart string, err error)
@@ -32,7 +31,7 @@ type Database interface {
 	Close() error
 }
 
-// Info is what a database tells about itself.
+// Info describes a database.
 type Info struct {
 	Name          string
 	InstanceStart string // instance_start_time: changes when the database is made anew
@@ -138,7 +137,7 @@ type Wanted struct {
 // FetchOptions say how revisions are read.
 type FetchOptions struct {
 	NoBulkGet bool // one document at a time
-	// WholeAttachments: no stubs, whatever the target has.
+	// WholeAttachments: no stubs, even for attachments that the target has.
 	WholeAttachments bool
 	// Refused, when set, is told of revisions that are there but that no target would
 	// take, as they are too large or no proper documents; its error ends Fetch. nil: the

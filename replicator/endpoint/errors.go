@@ -14,8 +14,8 @@ const (
 	CodeAuth       = "replication_auth_error"
 )
 
-// NoDatabase is the error of a database that is not there; url is what a client
-// may see of its address.
+// NoDatabase is the error of a database that is not there; url is its address as a client may see
+// it.
 func NoDatabase(url string) error {
 	return &fault.Error{Kind: fault.NoDatabase, Code: CodeNoDatabase, Reason: "could not open " + url}
 }
@@ -26,7 +26,7 @@ func Unauthorized(url string) error {
 	return fault.New(fault.Unauthorized, "unauthorized to access or create database "+url)
 }
 
-// Forbidden is Unauthorized for somebody who is logged in.
+// Forbidden is Unauthorized for a user who is logged in.
 func Forbidden(url string) error {
 	return fault.New(fault.Forbidden, "forbidden to access or create database "+url)
 }

@@ -10,7 +10,7 @@ import (
 	"divan/storage/doc"
 )
 
-// Options are what databases are opened with. All are required.
+// Options configures an Opener. All are required.
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Access      Access
@@ -23,12 +23,11 @@ type Access interface {
 	// Create reads the parameters of a new database. The error refuses them, or
 	// an account that may make none.
 	Create(u shard.User, name string, query [][2]string) (cluster.CreateOptions, error)
-	// Filter reads a filter of changes. The error is what a request with that
-	// filter is answered.
+	// Filter reads a filter of changes. The error is the answer to a request with that filter.
 	Filter(ctx context.Context, db *cluster.DB, u shard.User, f endpoint.Filter) (shard.Filter, error)
 }
 
-// Rights are what an account may do with one database.
+// Rights tells what an account may do with one database.
 type Rights interface {
 	// May refuses a request that the account may not make.
 	May(need access.Need) error
@@ -122,8 +121,8 @@ func (d *Database) Local(ctx context.Context, id string) (body []byte, rev strin
 	return l.Body, l.DocRev().String(), nil
 }
 
-// PutLocal implements endpoint.Database. Nobody else's write is noticed, as
-// over HTTP: local documents are replaced whatever is there.
+// PutLocal implements endpoint.Database. It does not notice the write of another client, as over
+// HTTP: local documents are replaced at any revision.
 func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (newRev string, err error) {
 	db, rights, err := d.open(ctx, access.Contents)
 	if err != nil {

@@ -52,7 +52,7 @@ func newGroup(t *testing.T, n int) *group {
 		for i := range g.nodes {
 			g.stop(i)
 		}
-		<-time.After(10 * time.Second) // Raft does not wait for a hand-over that nobody answers
+		<-time.After(10 * time.Second) // Raft does not wait for a hand-over that is not answered
 	})
 	for i := range n {
 		mem := raft.NewInmemStore()
@@ -121,7 +121,7 @@ func (g *group) stop(i int) {
 	g.mu.Lock()
 	p.running = false
 	g.mu.Unlock()
-	g.wire() // as when it is killed: nobody hears of it any more
+	g.wire() // as when it is killed: no node hears of it any more
 	p.stop()
 }
 

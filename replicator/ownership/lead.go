@@ -22,12 +22,12 @@ const (
 	settledAfter = 5 * time.Second
 )
 
-// watch is what the leader has seen since it leads. It is the leader's own: times
-// are of its monotonic clock.
+// watch holds the observations of a leader since it leads. Only the leader uses it: times are of
+// its monotonic clock.
 type watch struct {
 	term   uint64              // of Raft, in which it leads
 	nodes  map[string]sighting // members
-	vacant map[int]vacancy     // slots that are nobody's
+	vacant map[int]vacancy     // slots without an owner
 }
 
 // sighting is whether a node is here, and since when.
@@ -36,7 +36,7 @@ type sighting struct {
 	since time.Time
 }
 
-// vacancy is a slot of which everybody who asks learns that it is nobody's.
+// vacancy is a slot of which every node that asks learns that it is vacant.
 type vacancy struct {
 	term  uint64 // of the slot
 	since time.Time
@@ -85,9 +85,9 @@ func (t *Table) look(ctx context.Context, w *watch) {
 	t.log.Info("slots of replication jobs move", zap.Int("slots", len(moves)))
 }
 
-// noteVacancies notes which slots are nobody's, and since when that is what
-// everybody learns who asks. It reports whether this node still led after it had
-// seen them: any leader after it knows of them too.
+// noteVacancies notes which slots are vacant, and since when every node that asks learns that. It
+// reports whether this node still led after it had seen them: any leader after it knows of them
+// too.
 func (t *Table) noteVacancies(ctx context.Context, w *watch, slots *meta.Slots) bool {
 	var found []int
 	for i, s := range slots {

@@ -21,13 +21,13 @@ const (
 	// longer than an election takes.
 	leaseFor = 5 * time.Second
 
-	// vacantFor is how long a slot is nobody's before the leader gives it to
-	// another node. It is longer than leaseFor (see the package comment).
+	// vacantFor is how long a slot is vacant before the leader gives it to another node. It is
+	// longer than leaseFor (see the package comment).
 	vacantFor = 6 * time.Second
 )
 
-// leaseEnds returns when what the group confirmed last is worth nothing any
-// more. The time is of the monotonic clock: nobody can set it.
+// leaseEnds returns when the last confirmation of the group expires. The time is of the monotonic
+// clock, which cannot be set.
 func (t *Table) leaseEnds() time.Time {
 	asked := t.asked.Load()
 	if asked == 0 {

@@ -7,7 +7,7 @@ import (
 	"divan/cluster/meta"
 )
 
-// standing is what the leader thinks of a node.
+// standing is the leader's opinion of a node.
 type standing uint8
 
 const (
@@ -30,14 +30,13 @@ type taker struct {
 	has  []int
 }
 
-// plan returns which slots are to change hands. free says of a slot that is
-// nobody's whether it may be given to a node now.
+// plan returns which slots are to change hands. free says of a vacant slot whether it may be given
+// to a node now.
 //
-// Slots are taken from nodes that are not among the candidates or gone, and from
-// draining ones, as long as there is somebody to give them to. They are given to
-// the best nodes there are: settled ones, else fresh ones, else draining ones,
-// always to the one that has the fewest. Settled nodes that have more than their
-// part lose the rest, which are as few slots as can be.
+// Slots are taken from nodes that are not among the candidates or gone, and from draining ones, as
+// long as another node can take them. They are given to the best nodes there are: settled ones,
+// else fresh ones, else draining ones, always to the node that has the fewest. Settled nodes that
+// have more than their part lose the rest, which are as few slots as can be.
 func plan(slots *meta.Slots, nodes []candidate, free func(slot int) bool) []meta.SlotMove {
 	best := away
 	standings := make(map[string]standing, len(nodes))

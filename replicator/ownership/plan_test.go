@@ -59,9 +59,8 @@ func fewest(has []int, all int) int {
 	return lost - min(more, above)
 }
 
-// Whatever the slots and the nodes are like: nobody has a slot taken away and
-// given to another in one step, no more than needed move, they move to the best
-// nodes only, and what is reached stays.
+// For any slots and nodes: no slot is taken from a node and given to another in one step, no more
+// than needed move, they move to the best nodes only, and a plan that is reached stays.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots, nodes := drawTown(t)

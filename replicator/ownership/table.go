@@ -17,7 +17,7 @@ import (
 // ErrLost says that a slot has another owner now, or none.
 var ErrLost = errors.New("the replication belongs to another node now")
 
-// Options is what a Table is made of.
+// Options configures a Table.
 type Options struct {
 	// Meta is this node's part of the group. Required.
 	Meta *meta.Meta
@@ -30,7 +30,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Owner is who owns a slot.
+// Owner is the owner of a slot.
 type Owner struct {
 	Node string
 	Term uint64 // index of the Raft entry that made it so; grows with every change
@@ -80,8 +80,7 @@ func (t *Table) Run(ctx context.Context) error {
 	return nil
 }
 
-// Owner returns who owns a slot, as far as this node knows; false when nobody
-// does.
+// Owner returns the owner of a slot, as far as this node knows; false when there is none.
 func (t *Table) Owner(slot int) (Owner, bool) {
 	s := t.meta.Slots.Owners()[slot]
 	return Owner(s), s.Node != ""
@@ -110,11 +109,10 @@ func (t *Table) tell() {
 	t.changed = make(chan struct{})
 }
 
-// Check asks the group whether this node owns a slot in a term, and returns nil
-// when it did at a moment during the call. ErrLost says that it does not any
-// more and never will in that term; other errors that the group cannot tell.
-// While nobody else can own the slot yet, it asks again: an election is no reason
-// to give up.
+// Check asks the group whether this node owns a slot in a term, and returns nil when it did at a
+// moment during the call. ErrLost says that it does not any more and never will in that term; other
+// errors that the group cannot tell. While no other node can own the slot yet, it asks again: an
+// election is no reason to give up.
 func (t *Table) Check(ctx context.Context, slot int, term uint64) error {
 	for {
 		err := t.confirm(ctx)

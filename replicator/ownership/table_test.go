@@ -100,8 +100,8 @@ func TestQuickRestart(t *testing.T) {
 	})
 }
 
-// A node that is cut off owns nothing before others own what it had, and whoever
-// kept a term that it had finds out. It tells that it lost what it had.
+// A node that is cut off owns nothing before others own what it had, and a caller of Check with a
+// term that the node had learns that it is lost. The node tells that it lost what it had.
 func TestCutOff(t *testing.T) {
 	for victim := range 2 {
 		t.Run(fmt.Sprint(victim), func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// A check waits for the group while nobody else can own the slot.
+// A check waits for the group while no other node can own the slot.
 func TestCheckOutlivesShortCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, 3)
@@ -187,9 +187,9 @@ func TestDrainedAndRemoved(t *testing.T) {
 	})
 }
 
-// Whatever happens to nodes and network: one node at most takes itself for the
-// owner of a slot, a check that passes tells the truth, all nodes agree on who
-// had a slot in a term, and when it is over all is shared again.
+// Under any faults of nodes and network: one node at most takes itself for the owner of a slot, a
+// check that passes tells the truth, all nodes agree on who had a slot in a term, and when it is
+// over all is shared again.
 func TestOwnershipUnderFaults(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -224,7 +224,7 @@ func upset(g *group, dice *rand.Rand) {
 	switch dice.IntN(4) {
 	case 0:
 		g.stop(victim)
-	case 1: // nobody has a majority
+	case 1: // no majority is left
 		g.cut(0)
 		g.cut(1)
 	default:
@@ -315,7 +315,7 @@ func (o *observer) check(i int, dice *rand.Rand, stop <-chan struct{}) {
 // checkOnce reports whether the group could tell.
 func (o *observer) checkOnce(p *node, slot int, term uint64) bool {
 	o.mu.Lock()
-	newest := o.newest[slot] // seen by somebody before the question
+	newest := o.newest[slot] // seen by some check before the question
 	o.mu.Unlock()
 	err := p.table.Check(o.g.t.Context(), slot, term)
 	o.mu.Lock()

@@ -3,13 +3,12 @@
 // the account is among its administrators and members. What becomes of it when the account
 // is deleted is a setting.
 //
-// One node of the cluster does this for all accounts: the one that owns a certain slot
-// (package ownership). It reads all documents of the database of accounts when it becomes
-// the owner, at its start and when the settings change, and follows their changes then. So
-// nothing has to be remembered: whatever was missed is seen by the next reading, which costs
-// little where nothing is to be done, as the metadata say what there is. A document says
-// which account it is by its id, and whether there is one by its winner; how it was written
-// does not matter.
+// One node of the cluster does this for all accounts: the one that owns a certain slot (package
+// ownership). It reads all documents of the database of accounts when it becomes the owner, at its
+// start and when the settings change, and follows their changes then. So nothing has to be
+// remembered: a change that was missed is seen by the next reading, which costs little where
+// nothing is to be done, as the metadata say what there is. A document says which account it is by
+// its id, and whether there is one by its winner; how it was written does not matter.
 //
 // Before anything is changed the document is read from a majority of its copies, and the
 // group is asked whether the slot is still this node's: a copy that is behind, or a node

@@ -12,7 +12,7 @@ import (
 	"divan/replicator/ownership"
 )
 
-// Options are what a Keeper is made of. All are required.
+// Options configures a Keeper. All are required.
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Meta        *meta.Meta
@@ -51,7 +51,8 @@ func (k *Keeper) Figures() Figures {
 	return Figures{Created: k.created.Load(), Deleted: k.deleted.Load(), Secured: k.secured.Load(), Failures: k.failed.Load()}
 }
 
-// turn is what a node keeps databases by. With another one it begins anew.
+// turn holds the settings and the ownership by which a node keeps databases. When they change, the
+// node begins anew.
 type turn struct {
 	settings config.PerUser
 	accounts string // the database of accounts

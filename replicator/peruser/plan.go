@@ -13,7 +13,7 @@ func databaseOf(prefix, account string) string {
 	return prefix + hex.EncodeToString([]byte(account))
 }
 
-// step is what has to be done next for the database of an account.
+// step is the next step for the database of an account.
 type step int
 
 const (

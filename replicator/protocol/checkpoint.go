@@ -32,9 +32,8 @@ func (s *side) load(ctx context.Context, id string) error {
 	return nil
 }
 
-// commit makes what was written durable and checks that the database is still
-// the one that the run began with: in one made anew under its name, neither
-// documents nor positions are what they were.
+// commit makes what was written durable and checks that the database is still the one that the run
+// began with: in one made anew under its name, documents and positions are others.
 func (s *side) commit(ctx context.Context) error {
 	instance, err := s.Commit(ctx)
 	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthorized) { // nothing of ours is written there
@@ -51,9 +50,9 @@ func (s *side) commit(ctx context.Context) error {
 	return nil
 }
 
-// save writes a checkpoint. Somebody else may have written one since, as a
-// continuous replication and one that is not have the same: ours is as good.
-// Or it is ours already, and only the answer was lost.
+// save writes a checkpoint. Another run may have written one since, as a continuous replication and
+// one that is not have the same: ours is as good. Or it is ours already, and only the answer was
+// lost.
 func (s *side) save(ctx context.Context, id string, body []byte) error {
 	rev, err := s.PutLocal(ctx, id, s.history.rev, body)
 	if fault.Is(err, fault.Conflict) {

@@ -36,8 +36,7 @@ func (c *counting) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 	return c.store.Missing(ctx, ids)
 }
 
-// Batches are small where ids are long, whatever worker_batch_size says: they are
-// held in memory.
+// Batches are small where ids are long, for any worker_batch_size: they are held in memory.
 func TestLongIDs(t *testing.T) {
 	a, b := newStore("a"), &counting{store: newStore("b")}
 	for i := range 20 {

@@ -267,8 +267,7 @@ func drawFaults(t *rapid.T) *faults {
 	return f
 }
 
-// Whatever is stored and whatever breaks, both sides hold the same leaves in
-// the end.
+// For any documents and any faults, both sides hold the same leaves in the end.
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(noDeadline{t}, func(t *rapid.T) {
@@ -325,6 +324,5 @@ func TestFaultsContinuous(t *testing.T) {
 	})
 }
 
-// noDeadline is a test whose deadline nobody asks for: there is none in a
-// bubble.
+// noDeadline is a test without the method Deadline: there is no deadline in a bubble.
 type noDeadline struct{ testing.TB }

@@ -31,7 +31,7 @@ func parseHistory(body []byte, rev string) (history, error) {
 			return appendFact(dst, name, value), nil
 		}
 		if !doc.IsArray(value) {
-			return dst, nil // somebody else's
+			return dst, nil // a document of another program
 		}
 		return h.appendSessions(append(dst, `,"history":`...), value)
 	})

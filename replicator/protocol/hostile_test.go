@@ -13,8 +13,8 @@ import (
 	"divan/storage/memory"
 )
 
-// Whatever a source keeps where the checkpoint is: answers, and checkpoints on the target,
-// have the members that checkpoints have, with values of their kind.
+// For any document that a source keeps in place of the checkpoint: answers, and checkpoints on the
+// target, have the members that checkpoints have, with values of their kind.
 func TestCheckpointMembers(t *testing.T) {
 	a, b := newStore("a"), newStore("b")
 	a.edit("x", "{}")

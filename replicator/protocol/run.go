@@ -16,7 +16,7 @@ import (
 	"divan/storage/memory"
 )
 
-// Options are what a run works with. The endpoints stay the caller's to close.
+// Options configures a run. The caller closes the endpoints.
 type Options struct {
 	Spec   *spec.Spec
 	ID     spec.ID
@@ -25,14 +25,14 @@ type Options struct {
 	// Fence is called right before each checkpoint is written; its error ends
 	// the run. nil: nothing to check.
 	Fence    func(ctx context.Context) error
-	Progress *Progress // nil: nobody looks
-	// Memory is what changes and documents on their way are counted on; nil: nothing.
+	Progress *Progress // nil: not reported
+	// Memory counts changes and documents on their way; nil: they are not counted.
 	Memory  *memory.Owner
-	Figures *Figures // nil: nobody looks
+	Figures *Figures // nil: nothing is counted
 	Logger  *zap.Logger
 }
 
-// Result is what a run that has come to its end answers.
+// Result is the answer of a run that has come to its end.
 type Result struct{ body []byte }
 
 // AppendJSON appends the body of the answer to POST /_replicate.
@@ -75,7 +75,7 @@ type run struct {
 	done    watermark
 }
 
-// side is what the run knows about one of its databases.
+// side is one of the run's databases and what the run knows about it.
 type side struct {
 	endpoint.Database
 	name     string // for people
@@ -108,7 +108,7 @@ func (r *run) open(ctx context.Context) error {
 	return r.begin(ctx)
 }
 
-// refusal is what a client is told when a database cannot be used.
+// refusal returns the error for a client when a database cannot be used.
 func refusal(err error, url string) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code != "" {

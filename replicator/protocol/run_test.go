@@ -375,7 +375,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// crossed is a side whose checkpoint is written by somebody else as well.
+// crossed is a side whose checkpoint is written by another run as well.
 type crossed struct {
 	*store
 	before func()

@@ -21,14 +21,14 @@ type batch struct {
 //	I1. open holds, in the order of the feed, the first batch that is not
 //	    done and everything behind it;
 //	I2. every change up to through is on the target, or was refused for good;
-//	I3. committed is what the newest checkpoint says, and never beyond through.
+//	I3. committed is the position of the newest checkpoint, never beyond through.
 type watermark struct {
 	mu        sync.Mutex
 	open      []*batch
 	through   endpoint.Seq
 	committed endpoint.Seq
 	changed   bool // a change has been read
-	waiting   bool // somebody will write a checkpoint
+	waiting   bool // a worker is about to write a checkpoint
 
 	passed int64 // rows up to through
 	marked int64 // those up to what reached returned last
@@ -95,8 +95,8 @@ func (w *watermark) pending() int64 {
 	return max(0, w.behind-(w.passed-w.from))
 }
 
-// commit notes a checkpoint. It reports whether there is need for another one;
-// if not, nobody waits to write one any more.
+// commit notes a checkpoint. It reports whether there is need for another one; if not, the caller
+// is no longer the one that writes checkpoints.
 func (w *watermark) commit(seq endpoint.Seq) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -157,7 +157,7 @@ func (f *fetch) result(text []byte, ids map[string]*endpoint.Wanted) error {
 	})
 	w := ids[id]
 	if !ok || w == nil {
-		return nil // nobody asked for it
+		return nil // it was not asked for
 	}
 	var err error
 	if !scanElements(docs, func(value []byte) bool {

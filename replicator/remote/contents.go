@@ -73,7 +73,7 @@ func (d *Database) attachments(e *doc.Envelope, path doc.Path, since []doc.Rev) 
 	return atts, nil
 }
 
-// announced is what a document says of an attachment.
+// announced returns an attachment as the document describes it.
 func announced(s *doc.AttachmentSpec) doc.Attachment {
 	a := doc.Attachment{
 		Name: s.Name, ContentType: s.ContentType, RevPos: s.RevPos, Length: s.Length, StoredLength: s.Length,
@@ -188,8 +188,8 @@ func (c *contents) load() error {
 	return nil
 }
 
-// content is that of one attachment on its way. It ends with an error unless it
-// is what the document said of it.
+// content is that of one attachment on its way. It ends with an error unless it is as the document
+// described it.
 type content struct {
 	from  io.ReadCloser
 	owner *contents

@@ -25,7 +25,7 @@ type Options struct {
 	Address   spec.Address
 	Options   spec.Options // Connections, ConnectionTimeout and Retries count here
 	UserAgent string
-	// Memory is what the answers of the server are counted on; nil: nothing.
+	// Memory counts the answers of the server; nil: they are not counted.
 	Memory *memory.Owner
 	// MaxDocument is how large a document may be, in bytes; 0: any size.
 	MaxDocument int64
@@ -60,8 +60,7 @@ var (
 	_ endpoint.Target = (*Database)(nil)
 )
 
-// New returns the database. The error says that its address is none; nobody is
-// asked yet.
+// New returns the database. The error says that its address is none; no request is sent yet.
 func New(o Options) (*Database, error) {
 	base, err := url.Parse(o.Address.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -113,9 +112,8 @@ const (
 	maxUnlimited = 256 << 20
 )
 
-// What answers that are read as a whole may have, in bytes: what a database tells
-// about itself, and for each byte that was asked. A server may compress whatever it
-// likes to nothing.
+// The limits of answers that are read as a whole, in bytes: of the description of a database, and
+// for each byte of the request. A server may compress an answer of any size to nearly nothing.
 const (
 	maxAnswer        = 1 << 20
 	maxAnswerPerByte = 64

@@ -149,7 +149,7 @@ func (f *feed) ask(ctx context.Context) (*answer, error) {
 	return f.ask(ctx)
 }
 
-// body is what goes with the request; nil for nothing.
+// body returns the body of the request; nil for none.
 func (f *feed) body() []byte {
 	switch {
 	case f.q.Filter.HasIDs:

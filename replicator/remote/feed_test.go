@@ -30,8 +30,7 @@ func row1(seq, id string) string {
 	return fmt.Sprintf(`{"seq":%s,"id":%q,"changes":[{"rev":%q}]}`, seq, id, revA)
 }
 
-// Feeds of all kinds of servers are read: whatever their sequences and their
-// white space are.
+// Feeds of all kinds of servers are read, with any form of sequences and white space.
 func TestChanges(t *testing.T) {
 	for _, tc := range []struct{ name, text, want, last string }{
 		{
@@ -411,8 +410,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// Whatever a server sends as changes: nothing breaks, and what is valid JSON
-// of rows is read as it is.
+// For any bytes that a server sends as changes: nothing breaks, and valid JSON of rows is read as
+// it is.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte("{\"results\":[\n"+row1("1", "a")+",\n"+row1(`"x\"y"`, `b\u00e4`)+"\n],\n\"last_seq\":3,\"pending\":0}\n"), 3, false)
 	f.Add([]byte("\n"+row1("[1,{}]", "a")+"\n\n{\"last_seq\":1}"), 1, true)

@@ -38,7 +38,7 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 // fetch is one call of Fetch.
 type fetch struct {
 	db    *Database
-	whole bool // contents come whatever the target has
+	whole bool // contents come even for attachments that the target has
 	take  func(*endpoint.Doc, endpoint.Contents) error
 	// refused is told of what no target would take; it may be nil.
 	refused func(id string, rev doc.Rev, err error) error

@@ -58,7 +58,7 @@ func (d *Database) endReading() { <-d.readers }
 // for their turn, each with an answer that is open.
 func readersOf(connections int) int { return max(1, connections-1) }
 
-// eachDocument is what the readers of one call of each share.
+// eachDocument is the state that the readers of one call of each share.
 type eachDocument struct {
 	turn    chan struct{} // has an entry while take or refused is called
 	mu      sync.Mutex    // guards starved

@@ -545,8 +545,8 @@ func TestFetchGone(t *testing.T) {
 	}
 }
 
-// Whatever a server sends as documents: nothing breaks, and contents that are
-// read to their end are those that were announced.
+// For any bytes that a server sends as documents: nothing breaks, and contents that are read to
+// their end are those that were announced.
 func FuzzMultipart(f *testing.F) {
 	s := &stored{id: "doc", path: doc.Path{Start: 1, IDs: []string{rev(1, "a").ID}}, atts: []storedAtt{attachment("a", 1, "content", false), attachment("z", 1, "zip", true)}}
 	var b bytes.Buffer

@@ -51,8 +51,8 @@ func endlessly(w http.ResponseWriter, text string, sent *atomic.Int64) {
 	}
 }
 
-// Whatever has no end, in whatever answer: it is left after as much as it may have, the
-// error says so, and all memory is given back.
+// An endless answer of any kind is left after as much as it may have, the error says so, and all
+// memory is given back.
 func TestEndlessAnswers(t *testing.T) {
 	wanted := []endpoint.Wanted{{ID: "doc", Revs: []doc.Rev{rev(1, "a"), rev(1, "b")}}}
 	fetch := func(t *testing.T, d *Database, o endpoint.FetchOptions) error {

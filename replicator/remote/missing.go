@@ -97,9 +97,9 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 	return out, nil
 }
 
-// among leaves out what was not asked about: a target has no right to documents
-// that nobody wants to bring there, a filter may hold them back. Servers mostly
-// keep the order that they were asked in.
+// among leaves out revisions that were not asked about: a target has no right to documents that the
+// replication does not bring there, a filter may hold them back. Servers mostly keep the order that
+// they were asked in.
 func among(answer, asked []doc.Rev) []doc.Rev {
 	at := 0
 	return slices.DeleteFunc(answer, func(r doc.Rev) bool {

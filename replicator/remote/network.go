@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// dialTimeout bounds how long a connection is made when a database sets no
-// limit of its own; idleTimeout is how long one is kept that nobody uses.
+// dialTimeout bounds how long a connection is made when a database sets no limit of its own;
+// idleTimeout is how long an unused connection is kept.
 const (
 	dialTimeout = 30 * time.Second
 	idleTimeout = 60 * time.Second
@@ -27,11 +27,11 @@ type NetworkOptions struct {
 	TLS TLS
 	// Dial makes connections, also those to proxies; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Figures are counted on; nil: nobody looks.
+	// Figures counts requests and connections; nil: they are not counted.
 	Figures *Figures
 }
 
-// Figures count what databases of other servers are asked.
+// Figures counts the requests to databases of other servers.
 type Figures struct {
 	Requests, Responses, FailedResponses   atomic.Uint64
 	StreamResponses, FailedStreamResponses atomic.Uint64 // of feeds
@@ -52,9 +52,9 @@ func (f *Figures) answered(feed bool, status int, err error) {
 	good.Add(1)
 }
 
-// Network is what the databases of other servers share: connections that are
-// kept for the next request, sessions, and how long an overloaded host is left
-// alone. It is safe for concurrent use.
+// Network is the state that the databases of other servers share: connections that are kept for the
+// next request, sessions, and how long an overloaded host is left alone. It is safe for concurrent
+// use.
 type Network struct {
 	transport *http.Transport
 	figures   *Figures
@@ -107,7 +107,7 @@ func (f *Figures) counting(dial func(context.Context, string, string) (net.Conn,
 	}
 }
 
-// Close closes the connections that nobody uses.
+// Close closes the idle connections.
 func (n *Network) Close() { n.transport.CloseIdleConnections() }
 
 type proxyKey struct{}

@@ -32,7 +32,7 @@ const (
 	maxRedirects = 10
 )
 
-// request is what a database is asked.
+// request is a request to a database.
 type request struct {
 	method string
 	path   string // behind the database's URL, escaped
@@ -55,7 +55,7 @@ type request struct {
 // rootPath stands for the server's root, which is not behind the database's URL.
 const rootPath = ".."
 
-// answer is what the server said to a request. Whoever gets one closes its Body.
+// answer is the server's answer to a request. The caller that gets one closes its Body.
 type answer struct {
 	status int
 	header http.Header
@@ -172,8 +172,8 @@ func unread(what string, err error) error {
 	return fault.Wrap(fault.Unavailable, what+" cannot be read ("+cause(err)+")", err)
 }
 
-// cause is what somebody has to know who gave an address that does not answer
-// as it should.
+// cause returns the reason that a user needs to see when the address they gave does not answer as
+// it should.
 func cause(err error) string {
 	if reason := fault.Reason(err); reason != "" {
 		return reason

@@ -71,8 +71,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// An overloaded host is left alone for longer and longer, by everybody, and
-// for less again when it answers.
+// An overloaded host is left alone by all requests, for longer and longer, and for less again when
+// it answers.
 func TestOverload(t *testing.T) {
 	var left atomic.Int32
 	left.Store(50)

@@ -60,7 +60,7 @@ func (n *Network) closeSession(s *session) {
 	}
 }
 
-// current returns the cookie to use; known is false when somebody has to log in.
+// current returns the cookie to use; known is false when the caller has to log in.
 func (s *session) current() (cookie string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (w *watchdog) close() {
 	w.end(context.Canceled)
 }
 
-// cause is err, or errSilent where that is what was behind it.
+// cause returns err, or errSilent if the watchdog ended the wait.
 func (w *watchdog) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), errSilent) {
 		return errSilent

@@ -209,7 +209,7 @@ func appendInline(dst []byte, a *endpoint.Attachment) ([]byte, error) {
 // with others.
 const maxInflated = 1 << 20
 
-// inflate is what a gzip stream stands for, if that is not more than maxInflated.
+// inflate returns the content of a gzip stream, of at most maxInflated bytes.
 func inflate(data []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

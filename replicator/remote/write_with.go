@@ -88,7 +88,7 @@ func (d *Database) judge(ctx context.Context, refusal error) error {
 // appendFollows appends what announces a part. a becomes what is sent.
 func appendFollows(dst []byte, a *doc.Attachment, inflate bool) []byte {
 	if a.Gzip && inflate {
-		a.Gzip, a.StoredLength = false, -1 // Length is what a client said
+		a.Gzip, a.StoredLength = false, -1 // Length came from a client
 	}
 	dst = append(dst, `,"length":`...)
 	dst = strconv.AppendInt(dst, a.Length, 10)

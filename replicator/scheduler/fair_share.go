@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// standing is what an account has at a moment.
+// standing is the state of an account at a moment.
 type standing struct {
 	running int     // jobs, but for those that are told to stop
 	weight  float64 // how many times the places of others it may have
 	ready   []*Job  // that wait for nothing but a place, in the order in which they come
 }
 
-// level is what an account has, compared with others, if it had so many more jobs.
+// level returns how much of its part an account would have with so many more jobs.
 func (a *standing) level(more int) float64 { return float64(a.running+more) / a.weight }
 
 // fairShare decides which account is next (weighted max-min fairness): the one that has least,

@@ -60,8 +60,7 @@ func TestPlacesByTurns(t *testing.T) {
 	})
 }
 
-// I4, whatever happened before; and one account for itself is never interrupted but by
-// a cycle.
+// I4, after any history; and an account that is alone is never interrupted but by a cycle.
 func TestFirstJobStartsAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someSettings()

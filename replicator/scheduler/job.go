@@ -43,13 +43,13 @@ type Job struct {
 	// Ended is called after a job was removed because it is done (nil), or because
 	// it is transient and crashed. ctx is that of Runner.Run, which waits.
 	Ended func(ctx context.Context, err error)
-	// Owner is what the job belongs to, for whoever added it.
+	// Owner is for the caller of Add: what the job belongs to.
 	Owner any
 
 	queued
 }
 
-// queued is what a Queue knows of a job.
+// queued is the state that a Queue keeps of a job.
 type queued struct {
 	history  []Event // the oldest first
 	crashes  int     // since it last ran for long enough

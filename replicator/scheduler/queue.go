@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Settings are what a Queue goes by.
+// Settings configures a Queue.
 type Settings struct {
 	MaxJobs         int           // that run
 	MaxChurn        int           // that make room in one cycle

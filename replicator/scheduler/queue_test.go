@@ -126,8 +126,8 @@ func TestInvariants(t *testing.T) {
 	})
 }
 
-// Nobody starves: continuous jobs of shares of any weight all run within a
-// bounded number of cycles.
+// No job starves: continuous jobs of shares of any weight all run within a bounded number of
+// cycles.
 func TestNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someSettings()
@@ -241,8 +241,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// One-shot jobs are not stopped for others, and jobs that nobody waits for
-// neither.
+// One-shot jobs are not stopped for others, and no job is stopped when none waits.
 func TestNotStopped(t *testing.T) {
 	m := newModel(someSettings())
 	for range 3 {

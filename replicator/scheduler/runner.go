@@ -9,7 +9,7 @@ import (
 	"divan/storage/pause"
 )
 
-// RunnerOptions are what a Runner is made of; both are required.
+// RunnerOptions configures a Runner. All are required.
 type RunnerOptions struct {
 	// Settings returns the settings of now.
 	Settings func() Settings

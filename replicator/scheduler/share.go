@@ -18,8 +18,7 @@ func (q *Queue) charge(j *Job, now time.Time) {
 	j.charged = now
 }
 
-// leastUsage is what is as good as nothing: a share that has used less is
-// forgotten. In seconds.
+// leastUsage is the usage below which a share is forgotten. In seconds.
 const leastUsage = 0.001
 
 // account is done once a cycle: usage fades, what runs is charged, priorities

@@ -136,9 +136,8 @@ func MaskProxy(where string) string {
 	return scheme + "://" + name + ":*****@" + rest
 }
 
-// Mask returns the URL of a database as everybody may see it:
-// without credentials, and with a slash at its end. What is no URL stays as it
-// is.
+// Mask returns the URL of a database without credentials and with a slash at its end, as any client
+// may see it. What is no URL stays as it is.
 func Mask(where string) string {
 	u, err := ParseURL(where)
 	if err != nil || u.Host == "" {

@@ -1,4 +1,3 @@
-// Package spec is what is asked of a replication: the body of POST /_replicate
-// and the documents of a replicator database, their checks, and the ids that
-// follow from them. It is pure.
+// Package spec reads the specification of a replication: the body of POST /_replicate and the
+// documents of a replicator database, their checks, and the ids that follow from them. It is pure.
 package spec

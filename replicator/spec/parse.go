@@ -13,7 +13,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Defaults are what a request or a document need not say.
+// Defaults holds the values of what a request or a document may leave out.
 type Defaults struct {
 	Options Options
 	User    shard.User // who asks
@@ -237,7 +237,7 @@ func (p *parser) option(name string, value []byte) error {
 		n, err = whole(name, value, 0)
 		s.Retries = int(n)
 	case "owner":
-		s.Owner, _ = doc.Unquote(value) // what is no name names nobody
+		s.Owner, _ = doc.Unquote(value) // a value that is no name counts as none
 	case "user_ctx":
 		if p.request && s.User.Admin() {
 			s.User, err = user(value)
