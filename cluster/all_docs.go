@@ -12,7 +12,7 @@ import (
 //
 // It belongs to one goroutine.
 type DocRows struct {
-	Total     int64  // documents there are to list, whatever the range; -1: not known
+	Total     int64  // all documents that can be listed, regardless of the range; -1: not known
 	Offset    int64  // documents before the first row; -1: not known
 	UpdateSeq string // as a client may send it back as since; empty: not asked for, or not known
 

@@ -173,9 +173,8 @@ func TestStubOfMissedRevision(t *testing.T) {
 	})
 }
 
-// TestMissingStubInDoubt: one copy that was asked to decide may have done the
-// edit; another one does not know what its stub stands for. So nobody says that
-// the edit was refused.
+// TestMissingStubInDoubt: one copy that was asked to decide may have done the edit; another one
+// does not know what its stub stands for. So the error does not say that the edit was refused.
 func TestMissingStubInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
 		t.Helper()

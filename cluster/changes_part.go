@@ -41,7 +41,7 @@ type feedPosition struct {
 	hint  int
 }
 
-// changesBegin is what is known of a copy when its changes have been opened.
+// changesBegin holds what a copy tells when its changes are opened.
 type changesBegin struct {
 	mark    sequence.Mark // where they begin
 	pending func(after uint64) (uint64, error)

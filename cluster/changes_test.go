@@ -130,9 +130,9 @@ func (s state) take(r seen) {
 	s[r.id] = r.rev
 }
 
-// TestChangesMissNothing writes at random, reads feeds of all kinds in between,
-// and keeps every sequence that was ever handed out with what the client knew
-// then. From each of them a feed must lead to the present state, whatever q.
+// TestChangesMissNothing writes at random, reads feeds of all kinds in between, and keeps every
+// sequence that was ever handed out with what the client knew then. From each of them a feed must
+// lead to the present state, for any q.
 func TestChangesMissNothing(t *testing.T) {
 	w := start(t, setup{})
 	run := 0

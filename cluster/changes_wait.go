@@ -59,8 +59,8 @@ func (f *Feed) elsewhere() bool {
 	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().Node != f.db.node })
 }
 
-// lookEvery is how often a waiting feed looks at copies of other nodes: a node
-// that has begun to refuse reads, or hangs, does not wake anybody.
+// lookEvery is how often a waiting feed looks at copies of other nodes: a node that has begun to
+// refuse reads, or hangs, does not wake the feed.
 const lookEvery = 5 * time.Second
 
 // sleep returns when a copy may have moved on, or the error of ctx.
@@ -150,7 +150,7 @@ func (f *Feed) follow(all []placed) error {
 	return nil
 }
 
-// question is what the copies of all parts were asked: where they are.
+// question is the request for the positions of the copies of all parts.
 type question struct {
 	answer chan []placed // has room for one
 	stop   context.CancelFunc

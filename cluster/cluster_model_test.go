@@ -35,8 +35,8 @@ type model struct {
 // links to two of them come and go in every way, then lets the copies converge,
 // and checks:
 //
-//   - whatever was acknowledged is known everywhere,
-//   - whatever was refused is nowhere,
+//   - every acknowledged write is known everywhere,
+//   - every refused write is nowhere,
 //   - what was acknowledged by w copies is seen by a read of r copies as long as
 //     w+r>n,
 //   - all copies have the same leaves,
@@ -192,8 +192,7 @@ func (m *model) read(rt *rapid.T) {
 	}
 }
 
-// follow reads the feed on, from whatever copy, and now and then lets it break
-// off.
+// follow reads the feed on, from any copy, and now and then lets it break off.
 func (m *model) follow(rt *rapid.T) {
 	handle := m.d
 	if rapid.Bool().Draw(rt, "elsewhere") {

@@ -13,9 +13,9 @@ import (
 	"divan/storage/fault"
 )
 
-// TestConcurrentLife creates, deletes, writes, lists and watches a few
-// databases from many goroutines: whatever the order, nothing but the refusals
-// that belong to it is seen, and what is left at the end works.
+// TestConcurrentLife creates, deletes, writes, lists and watches a few databases from many
+// goroutines: in any order, nothing but the refusals that belong to it is seen, and what is left at
+// the end works.
 func TestConcurrentLife(t *testing.T) {
 	w := start(t, setup{})
 	var wg sync.WaitGroup

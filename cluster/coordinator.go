@@ -23,8 +23,7 @@ import (
 	"divan/shard/view"
 )
 
-// Options are what a Coordinator is made of. All but Peers, Repair and
-// DesignWritten are required.
+// Options configures a Coordinator. NodeName, Meta, Config, Local and Logger are required.
 type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
@@ -36,8 +35,8 @@ type Options struct {
 	Logger   *zap.Logger
 	Peers    peers.Directory // nil: this node stands alone
 	Repair   Repair          // nil: copies are not brought in line
-	// DesignWritten is called before a request is answered that may have changed a
-	// design document, whatever came of it; nil: nobody is told.
+	// DesignWritten is called before the answer to a request that may have changed a design
+	// document, whether it did or not; nil: not called.
 	DesignWritten func(ctx context.Context, d *DB)
 }
 
@@ -116,7 +115,7 @@ const maxHandles = 4096
 // copies and the cover need not be worked out for every request.
 type handles struct {
 	c      *Coordinator
-	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
+	making singleflight.Group // by DB.Instance; for making the copies of this node, and for undoing a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
 
@@ -162,8 +161,8 @@ func (h *handles) secure(ctx context.Context, d *DB) error {
 	}
 }
 
-// turn runs f while nobody else makes copies of the database on this node. It
-// does not do with the outcome of what somebody else has begun.
+// turn runs f while no other goroutine makes copies of the database on this node. It does not take
+// the outcome of a call that another goroutine has begun for that of f.
 func (h *handles) turn(d *DB, f func() error) error {
 	for {
 		ran := false

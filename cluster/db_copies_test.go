@@ -97,9 +97,9 @@ func (w *world) wantCopies(m *meta.Database, state ring.State, nodes ...string) 
 	}
 }
 
-// TestCopiesAreMadeWhenAsked: this node hears of a database that somebody else creates. It
-// makes its copies by itself, or for the first request, whichever comes first; they are
-// complete, and nothing is waited for.
+// TestCopiesAreMadeWhenAsked: this node hears of a database that another node creates. It makes its
+// copies by itself, or for the first request, whichever comes first; they are complete, and nothing
+// is waited for.
 func TestCopiesAreMadeWhenAsked(t *testing.T) {
 	for _, still := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCopiesAreMadeWhenAsked(t *testing.T) {
 				t.Errorf("the copies were waited for for %s", took)
 			}
 			w.settleWrites()
-			if still { // of the other range nobody has asked
+			if still { // no request has asked for the other range
 				if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +225,7 @@ func TestLateCopyIsFilled(t *testing.T) {
 	})
 }
 
-// TestLostDiskOfOnlyCopies: what nobody else has is lost, also when nothing but the
+// TestLostDiskOfOnlyCopies: a copy that no other node has is lost, also when nothing but the
 // metadata tells that it was here.
 func TestLostDiskOfOnlyCopies(t *testing.T) {
 	w := start(t, setup{still: true})

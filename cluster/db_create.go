@@ -56,7 +56,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 		}
 	}
 	m, err := c.meta.CreateDatabase(ctx, wish)
-	if fault.Is(err, fault.Unavailable) { // nobody knows what came of it
+	if fault.Is(err, fault.Unavailable) { // the outcome is unknown
 		if now, ok := c.meta.Database(wish.Name); ok && now.ID == wish.ID {
 			m, err = now, nil
 		}
@@ -72,9 +72,9 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 // the disk is full, is made later if another node holds one of its range; otherwise
 // the creation has failed.
 //
-// It is no failure that somebody has deleted the database since: it had been
-// made before. And a creation is undone only if nobody can have written to the
-// database, for it has been in the map for a while.
+// A database that was deleted since is no failure: it had been made before. And a creation is
+// undone only if no client can have written to the database, for it has been in the map for a
+// while.
 func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	d := newDB(c, m)
 	if m.Generation == 0 { // nodes whose programs know no ids of copies make none by themselves
@@ -135,8 +135,8 @@ func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
 	return undone
 }
 
-// unwritten reports whether nobody can have written to a database that has its
-// copies on this node only, nor can before another one of them is made.
+// unwritten reports whether no client can have written to a database that has its copies on this
+// node only, nor can before another one of them is made.
 func (c *Coordinator) unwritten(d *DB) bool {
 	names, err := c.local.Names()
 	if err != nil {

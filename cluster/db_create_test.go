@@ -95,8 +95,8 @@ func (w *world) makeOn(node, name string) error {
 
 func errFull() error { return fault.New(fault.InsufficientStorage, "enospc") }
 
-// TestCreateOnFullDisk: a creation is taken back only if nobody can have
-// written to the database.
+// TestCreateOnFullDisk: a creation is taken back only if no client can have written to the
+// database.
 func TestCreateOnFullDisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes  int
@@ -175,8 +175,8 @@ type fullDisk struct{ ownCopies }
 
 func (fullDisk) DiskFull() error { return errFull() }
 
-// TestCreateKnowsThatTheDiskIsFull: a node alone asks nobody to agree on what has no
-// room; one of several does, as others may have some.
+// TestCreateKnowsThatTheDiskIsFull: a node alone does not propose a database that it has no room
+// for; one of several does, as others may have some.
 func TestCreateKnowsThatTheDiskIsFull(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		w := start(t, setup{nodes: nodes, still: true})

@@ -11,11 +11,10 @@ import (
 	"divan/storage/fault"
 )
 
-// DeleteDB removes a database with all its documents. Once it returns nobody
-// sees the database any more, through whatever node that can be reached;
-// requests that had begun fail or end. The error is fault.NotFound "Database
-// does not exist." when there is none, and fault.Unavailable without a majority
-// for metadata.
+// DeleteDB removes a database with all its documents. Once it returns no client sees the database
+// any more, through any node that can be reached; requests that had begun fail or end. The error is
+// fault.NotFound "Database does not exist." when there is none, and fault.Unavailable without a
+// majority for metadata.
 func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 	m, err := c.meta.DeleteDatabase(ctx, name)
 	if err != nil {

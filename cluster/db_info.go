@@ -11,7 +11,7 @@ import (
 	"divan/shard"
 )
 
-// Info is what a database tells about itself (api.md section 8.2).
+// Info describes a database (api.md section 8.2).
 type Info struct {
 	Name           string
 	InstanceStart  string // unix seconds of the creation; constant over the life of the database
@@ -29,10 +29,10 @@ type Info struct {
 	DiskFormat     int // disk_format_version
 }
 
-// diskFormat is what CouchDB 3 says; clients do not look at it.
+// diskFormat is the value of CouchDB 3; clients do not look at it.
 const diskFormat = 8
 
-// totals is what a database tells about itself, added up over its ranges.
+// totals adds up the descriptions of the ranges of a database.
 type totals struct {
 	*replicaSet
 }

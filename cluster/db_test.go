@@ -385,7 +385,7 @@ func TestDeletedCopyIsRemoved(t *testing.T) {
 	}
 }
 
-// TestLostCopy: the only copy of a range goes while nobody looks.
+// TestLostCopy: the only copy of a range goes unnoticed.
 func TestLostCopy(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("db", CreateOptions{Q: 2})

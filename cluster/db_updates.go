@@ -51,11 +51,10 @@ type globalChanges struct {
 	*DB
 }
 
-// touch makes a new revision of each document. Somebody else may do so at the
-// same time: a conflict means that the document has moved in the feed after
-// the event, and that is all that it has to. But that is so only of a revision
-// that was up to date. What one copy says is the winner may be older than the
-// event, so that after a conflict the majority is asked.
+// touch makes a new revision of each document. Another node may do so at the same time: a conflict
+// means that the document has moved in the feed after the event, and that is all that it has to.
+// But that is so only if the parent was the newest revision. The winner that one copy names may be
+// older than the event, so that after a conflict the majority is asked.
 func (d globalChanges) touch(ctx context.Context, ids []string) error {
 	parents, err := d.winners(ctx, ids)
 	if err != nil {

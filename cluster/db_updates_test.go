@@ -102,7 +102,7 @@ func TestEventsOfDatabases(t *testing.T) {
 	w.tells("created:a created:b updated:a deleted:a")
 	w.create("a", CreateOptions{Q: 2})
 	w.tells("created:b updated:a deleted:a created:a")
-	// A document that somebody has deleted comes back.
+	// A deleted document comes back.
 	rows, err := globalChanges{d}.winners(t.Context(), []string{"updated:a"})
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ type docReads struct {
 // Open returns one revision of a document. The error is fault.NotFound
 // "missing" or "deleted" when there is none to show.
 //
-// The winner is what the newest of R copies says it is; with R of 1 whatever
-// one copy says, that of this node if it has one. A revision that is named is
-// the same everywhere, so that copies are asked until one has it or R have not.
+// The winner is that of the newest of R copies; with R of 1 that of one copy, which is the copy of
+// this node if it has one. A revision that is named is the same everywhere, so that copies are
+// asked until one has it or R have not.
 func (d *docReads) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.routing.Owner(o.ID)
 	if len(s.Copies) > 1 || s.Copies[0].Node != d.node {

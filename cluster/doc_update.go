@@ -126,7 +126,7 @@ func worst(errs []error) error {
 	return errs[0]
 }
 
-// written is what has become of the edits of one range.
+// written is the outcome of the edits of one range.
 type written struct {
 	results []shard.EditResult // nil: none of the edits got an answer from any copy
 	err     error              // why not
@@ -158,7 +158,7 @@ func (d *docWrites) write(ctx context.Context, s *routing.Route, o UpdateOptions
 		default:
 			w = d.writeCopy(ctx, s.Copies[0], o.W, req)
 		}
-		if first = false; o.Delayed { // then nobody waits, and repair brings what a copy has refused
+		if first = false; o.Delayed { // then no client waits, and repair brings what a copy has refused
 			return nil
 		}
 		return w.open
@@ -211,7 +211,7 @@ func (d *docWrites) writeCopy(ctx context.Context, t fanout.Target, w int, req s
 		ctx, cancel = d.deadline(ctx)
 		defer cancel()
 	}
-	req.Copy, req.NoPath, req.Insist = t.Name, w < 2, true // nobody follows, and nobody else is asked
+	req.Copy, req.NoPath, req.Insist = t.Name, w < 2, true // no copy follows, and no other one is asked
 	if rep := d.replica(t); rep.Away() {
 		out.err = fanout.NoCopy()
 	} else {

@@ -236,8 +236,8 @@ func TestStaleFirstCopyOfAll(t *testing.T) {
 	})
 }
 
-// TestOrdinaryConflictIsCheap: a conflict with what the deciding copy knows is
-// no reason to ask anybody else.
+// TestOrdinaryConflictIsCheap: a conflict with what the deciding copy knows is no reason to ask
+// another copy.
 func TestOrdinaryConflictIsCheap(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
 		t.Helper()

@@ -172,7 +172,7 @@ func pass[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
 		<-ctx.Done()
 		return none, ctx.Err()
 	case deaf:
-		_, _ = f() // nobody hears
+		_, _ = f() // the answer is not heard
 		<-ctx.Done()
 		return none, ctx.Err()
 	case slow:
@@ -236,7 +236,7 @@ func (l *link) watch(ctx context.Context, q *replica.Asked[replica.WatchRequest,
 			select {
 			case <-inner:
 				if l.now() == fine || l.now() == slow {
-					peers.Wake(c) // otherwise nobody hears of it
+					peers.Wake(c) // otherwise the waiter does not hear of it
 				}
 			case <-stop:
 				return
@@ -311,8 +311,8 @@ type frayedChanges struct {
 
 func (f *frayedChanges) Pending(after uint64) (uint64, error) { return f.feed.Pending(after) }
 
-// opening is the link as the opening of a stream sees it: with broken it
-// succeeds, and nobody opens what nobody will hear of.
+// opening is the link as the opening of a stream sees it: with broken it succeeds, and with deaf no
+// stream is opened, as its opener would not hear of it.
 func (l *link) opening() *link {
 	o := &link{node: l.node, to: l.to}
 	switch t := l.now(); t {

@@ -33,7 +33,7 @@ type quorumModel struct {
 	writes  []*modelWrite
 	flying  []*modelCall
 	pushes  []*modelPush
-	added   map[uint64]bool // copies that have nobody's place
+	added   map[uint64]bool // copies that take no other one's place
 	left    int             // copies that have left
 	moves   int             // of them those for which others came on other nodes
 	gone    map[string]bool // nodes of which copies were replaced one by one
@@ -486,9 +486,8 @@ func (m *quorumModel) describe(write int) string {
 	return out.String()
 }
 
-// TestNoAcknowledgedWriteIsMissed: copies are lost, replaced and filled, nodes and
-// coordinators lag, and whatever was acknowledged is found by each quorum of each map
-// that still answers.
+// TestNoAcknowledgedWriteIsMissed: copies are lost, replaced and filled, nodes and coordinators
+// lag, and every acknowledged write is found by each quorum of each map that still answers.
 func TestNoAcknowledgedWriteIsMissed(t *testing.T) {
 	acked, full, left, moves, singles := 0, 0, 0, 0, 0
 	check := func(t *rapid.T) {

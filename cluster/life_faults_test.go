@@ -171,8 +171,7 @@ func TestLocalDocumentsOfCopies(t *testing.T) {
 	})
 }
 
-// TestOpenRevsManyAsksOnce: one message per copy, whatever the number of
-// documents.
+// TestOpenRevsManyAsksOnce: one message per copy, for any number of documents.
 func TestOpenRevsManyAsksOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
 		t.Helper()
@@ -193,7 +192,7 @@ func TestOpenRevsManyAsksOnce(t *testing.T) {
 		if n := links[0].calls.Load() + links[1].calls.Load() - before; n != 1 {
 			t.Fatalf("%d calls", n)
 		}
-		// A named revision that only the copy has that nobody asks at first.
+		// A named revision that only the copy has that is not asked at first.
 		rev := doc.Rev{Pos: 1, ID: "lonely"}
 		far := d.routing.Routes[0].Near[2]
 		_, err := w.locals[far.Node].Update(t.Context(), shard.UpdateRequest{
@@ -236,7 +235,7 @@ func TestCoverFollowsNodes(t *testing.T) {
 	})
 }
 
-// TestRequestEnds: whatever hangs, the end of the request's context ends it.
+// TestRequestEnds: the end of the request's context ends it, whichever call hangs.
 func TestRequestEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
 		t.Helper()
@@ -267,8 +266,8 @@ func TestRequestEnds(t *testing.T) {
 	})
 }
 
-// TestCloseDoesNotWaitForEver: a copy that never answers holds a stop up for
-// some seconds, whatever the timeout of requests.
+// TestCloseDoesNotWaitForEver: a copy that never answers holds a stop up for some seconds, for any
+// timeout of requests.
 func TestCloseDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, setup{nodes: 3, still: true, config: config.Values{"fabric": {"request_timeout": "infinity"}}})

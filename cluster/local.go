@@ -105,8 +105,8 @@ func (d *localDocs) localOf(ctx context.Context, s *routing.Route, id string, ne
 	return out, nil
 }
 
-// LocalPut writes a local document whatever is there, and returns its new
-// revision, which counts on from rev (zero: 0-1).
+// LocalPut writes a local document over any revision, and returns its new revision, which counts on
+// from rev (zero: 0-1).
 func (d *localDocs) LocalPut(ctx context.Context, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
 	return d.localEdit(ctx, shard.Edit{ID: id, Parent: rev, Body: body})
 }
@@ -149,7 +149,7 @@ func (d *localDocs) localByID(ctx context.Context, id string, includeDoc bool) (
 	return localRow(l, includeDoc), nil
 }
 
-// listLocal is AllDocs for the local documents in a range. Nobody counts them.
+// listLocal is AllDocs for the local documents in a range, which are not counted.
 func (d *listings) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	picked, err := d.covered()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"divan/cluster/replica"
 )
 
-// maintenance is what is done to all copies of a database.
+// maintenance holds the operations on all copies of a database.
 type maintenance struct {
 	*replicaSet
 	totals *totals
@@ -61,9 +61,8 @@ func (d *maintenance) SyncShards(ctx context.Context) error {
 	return d.repair.Sync(ctx, names)
 }
 
-// EnsureFullCommit checks that every range can be reached and returns
-// instance_start_time. There is nothing to flush: whatever was answered is
-// durable.
+// EnsureFullCommit checks that every range can be reached and returns instance_start_time. There is
+// nothing to flush: every answered write is durable.
 func (d *maintenance) EnsureFullCommit(ctx context.Context) (string, error) {
 	picked, err := d.covered()
 	if err != nil {

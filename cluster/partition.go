@@ -11,8 +11,8 @@ import (
 	"divan/storage/fault"
 )
 
-// PartitionInfo is what a database tells about one partition (api.md section
-// 17). A partition without documents is all zeros.
+// PartitionInfo describes one partition of a database (api.md section 17). A partition without
+// documents is all zeros.
 type PartitionInfo struct {
 	Name                     string // of the partition
 	DocCount, DocDelCount    uint64

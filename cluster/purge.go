@@ -84,7 +84,7 @@ type purging struct {
 	said  []said // by copy
 }
 
-// said is what is known of a copy's answer.
+// said tells how a copy answered.
 type said uint8
 
 const (
@@ -93,12 +93,11 @@ const (
 	saidFailed
 )
 
-// purge has every copy of a range do the same items. There is nothing to
-// decide, so all copies are asked at once, and the answer is given when enough
-// of them, and that of this node, have done it; a slower one does it all the
-// same, and one that does not is noted for repair. The copy that comes first of those
-// that can is waited for a little longer: views and searches read it. before is what was purged
-// by an older map: a purge is done once, by its uuid.
+// purge has every copy of a range do the same items. There is nothing to decide, so all copies are
+// asked at once, and the answer is given when enough of them, and that of this node, have done it;
+// a slower one does it all the same, and one that does not is noted for repair. The first
+// copy that did not fail is waited for a little longer: views and searches read it. before holds
+// the outcomes by an older map: a purge is done once, by its uuid.
 func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
 	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.Copies), len(s.Joining), w), out: make([]PurgeOutcome, len(items))}
 	if s.PerNode != nil {

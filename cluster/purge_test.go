@@ -81,9 +81,9 @@ func TestPurgeOnTheNextCopyThatIsRead(t *testing.T) {
 	})
 }
 
-// TestEditMeetsItsPurge: the other copies have done a purge that the deciding
-// copy has not heard of when the edit reaches it. The edit is gone with the
-// purge, so nobody is told that it was stored; asked again, it is.
+// TestEditMeetsItsPurge: the other copies have done a purge that the deciding copy has not heard of
+// when the edit reaches it. The edit is gone with the purge, so the client is not told that it was
+// stored; sent again, it is stored.
 func TestEditMeetsItsPurge(t *testing.T) {
 	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 1})

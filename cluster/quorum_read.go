@@ -86,7 +86,7 @@ func (o *quorumRead) open(ctx context.Context) (*shard.Doc, error) {
 	case quorum.Diverged:
 		return o.merge(ctx, from)
 	case quorum.Unread:
-		if o.noCopy && (fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Unavailable)) { // nobody said more than that
+		if o.noCopy && (fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Unavailable)) { // no copy said more than that
 			return nil, errDropped()
 		}
 		return nil, err

@@ -80,7 +80,7 @@ type revising struct {
 	maxBytes int
 }
 
-// revised is what one copy answered to all requests.
+// revised is the answer of one copy to all requests.
 type revised struct {
 	from fanout.Target
 	got  [][]shard.RevResult
@@ -179,7 +179,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	if len(out) == 0 {
 		return nil, failure
 	}
-	if failures[0] != nil { // nobody was asked for everything
+	if failures[0] != nil { // no copy that answered was asked for everything
 		whole, err := ask(ctx, r.db.replicaSet, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})

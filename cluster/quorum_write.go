@@ -33,7 +33,7 @@ type quorumWrite struct {
 	asked     [][]int      // by copy: the edits that it is deciding, then those that it is to take over
 }
 
-// editState is what has become of one edit so far.
+// editState is the state of one edit so far.
 type editState struct {
 	quorum.Write
 	by      int // the copy that decided it; -1: none
@@ -108,13 +108,13 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	}
 }
 
-// Request implements fanout.Decider. A copy is asked for the edits that nobody is
-// deciding, or when that takes too long, for all that are undecided.
+// Request implements fanout.Decider. A copy is asked for the edits that no copy is deciding, or
+// when that takes too long, for all that are undecided.
 //
-// Edits that it took for late ones, because it has purged the revisions that
-// they make, it has to decide once more and insist on: the client still waits
-// for them. Without asking again, a copy that was slow could do what another one
-// had done in its place and bring back what has been purged since.
+// Edits that the copy took for late ones, because it has purged the revisions that they make, it
+// has to decide once more and insist on: the client still waits for them. Without asking again, a
+// copy that was slow could do what another one had done in its place and bring back what has been
+// purged since.
 func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest, ok bool) {
 	open, insist := r.late, len(r.late) > 0
 	r.late = nil
@@ -160,8 +160,8 @@ func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.St
 		e.waits--
 		switch {
 		case e.by >= 0:
-			// It gets what the first one has decided, which for an edit that
-			// it has accepted, too, is what it has already.
+			// It gets the decision of the first copy, which it has already if it has accepted the
+			// edit, too.
 		case fault.Is(err, fault.Purged):
 			r.late = append(r.late, i)
 		case err == nil:
@@ -253,9 +253,9 @@ type followRequest struct {
 // followers are the copies of a quorumWrite in its second part, as what decides on it.
 type followers quorumWrite
 
-// spread sends what was decided to all other copies at once, also to those
-// that were asked to decide and did not answer, and counts until every edit is
-// settled. Whoever does not take it is noted for repair.
+// spread sends the decided edits to all other copies at once, also to copies that were asked to
+// decide and did not answer, and counts until every edit is settled. A copy that does not take the
+// edits is noted for repair.
 //
 // The copy of this node is waited for even when enough others have the edits:
 // listings and feeds read one copy, this one, and a client that has written

@@ -239,9 +239,9 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 // the purges of each other, and if it still has the revision then, the other
 // one gets it from there.
 //
-// If it has not, the edit is nowhere, or will soon be. Whether the purge was
-// asked for before or after it cannot be told: the error is errPurgedAway, so
-// that a client that still waits is not told of an edit that nobody has.
+// If it has not, the edit is nowhere, or will soon be. Whether the purge was asked for before or
+// after it cannot be told: the error is errPurgedAway, so that a client that still waits is not
+// told of an edit that no copy has.
 func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen []int, answers []shard.EditResult) {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {

@@ -8,8 +8,8 @@ import (
 	zaplogs "go.uber.org/zap/zaptest/observer"
 )
 
-// TestFreshCopiesAreNotCalledMissing: a sweep says nothing of copies of databases that
-// this node has not made yet. Whatever else is missing was lost.
+// TestFreshCopiesAreNotCalledMissing: a sweep says nothing of copies of databases that this node
+// has not made yet. Any other copy that is missing was lost.
 func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	copies := w.create("db", CreateOptions{N: 2, Q: 2}).Meta().CopiesOn(node1)

@@ -50,7 +50,7 @@ func newCouncil(t *testing.T) *council {
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		<-time.After(10 * time.Second) // Raft does not wait for a hand-over that nobody answers
+		<-time.After(10 * time.Second) // Raft does not wait for a hand-over that is not answered
 	})
 	c := &council{t: t}
 	locals := map[string]*shard.Local{}

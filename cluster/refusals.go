@@ -49,7 +49,7 @@ func (d *replicaSet) stillThere(ctx context.Context, before uint64) error {
 	return d.phrase(errDropped())
 }
 
-// errDropped is what a copy that is not there says.
+// errDropped is the error of a copy that is not there.
 func errDropped() error { return fault.New(fault.NoCopy, "no_db_file") }
 
 // gone reports whether the database is there no more; another one may have its name.

@@ -16,7 +16,7 @@ type replicas struct {
 	here    peers.Presence
 	leave   func()                                 // ends the watching of other nodes
 	latency struct{ reads, writes fanout.Latency } // of answers of other nodes
-	repair  Repair                                 // nil: nobody repairs
+	repair  Repair                                 // nil: there is no repair
 }
 
 // ownCopies is the copies on this node's disk; *replica.Local is them.

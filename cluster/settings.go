@@ -23,7 +23,7 @@ func defaultSecurity(setting string) []byte {
 	return nil
 }
 
-// settings is what the metadata of the cluster say of a database.
+// settings reads what the metadata of the cluster say of a database.
 type settings struct {
 	of        *meta.Database
 	metaGroup *meta.Meta

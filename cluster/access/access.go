@@ -35,19 +35,19 @@ func (g *group) has(u shard.User) bool {
 // Admin reports whether the object names the user as an administrator.
 func (s *Security) Admin(u shard.User) bool { return s.admins.has(u) }
 
-// Member reports whether the user may read and write: the database is public
-// when nobody is named as a member.
+// Member reports whether the user may read and write: the database is public when it names no
+// members.
 func (s *Security) Member(u shard.User) bool {
 	return s.members.empty() || s.members.has(u) || s.admins.has(u)
 }
 
-// Parse reads a security object as stored; members of the wrong type, which
-// cannot be stored, name nobody. "readers" is the old name of "members".
+// Parse reads a security object as stored; members of the wrong type, which cannot be stored, name
+// no user. "readers" is the old name of "members".
 func Parse(object []byte) *Security {
 	s := &Security{}
 	var readers group
 	named := false
-	// What is stored is well-formed; members that cannot be read name nobody.
+	// What is stored is well-formed; members that cannot be read name no user.
 	_ = doc.EachMember(object, func(name string, value []byte) error {
 		switch name {
 		case "admins":

@@ -1,7 +1,7 @@
 package access
 
-// Need is who may make a request. Every route has one; the zero value is the strictest, so that
-// a route of which nothing is said is for server administrators alone (api.md section 3).
+// Need tells which users may make a request. Every route has one; the zero value is the strictest,
+// so that a route of which nothing is said is for server administrators alone (api.md section 3).
 type Need uint8
 
 // Who may make a request. What depends on the document, its author or a validation function is

@@ -132,7 +132,7 @@ func (c *Reader) Close() error {
 	return c.r.Close()
 }
 
-// closedReader is what is left when no copy goes on.
+// closedReader is the reader that is left when no copy goes on.
 type closedReader struct{ err error }
 
 // Read implements io.Reader.

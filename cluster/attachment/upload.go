@@ -56,12 +56,11 @@ type Uploader struct {
 	gzips  gzips
 }
 
-// Upload reads the content of an attachment and returns what an edit needs to
-// refer to it. Content of a compressible type is stored compressed. Content of
-// up to MaxInline bytes stays in Data, if it may; more is streamed to all
-// copies of the document's shard, where it is durable when Upload returns, and
-// must be given to Discard if no edit takes it. Whatever the size, a few
-// blocks of memory are held.
+// Upload reads the content of an attachment and returns what an edit needs to refer to it. Content
+// of a compressible type is stored compressed. Content of up to MaxInline bytes stays in Data, if
+// it may; more is streamed to all copies of the document's shard, where it is durable when Upload
+// returns, and must be given to Discard if no edit takes it. A few blocks of memory are held, for
+// content of any size.
 //
 // Refusals: fault.BadContentType for another encoding, fault.AttachmentTooLarge
 // with the name, fault.BadRequest "attachment shorter than expected" and

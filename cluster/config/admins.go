@@ -58,10 +58,10 @@ func (h *Holder) pendingAdmins() map[string]string {
 	return out
 }
 
-// valuesLocked lays the layers over one another. Administrators whom whoever
-// starts the node gives, in files, environment or flags, count when otherwise
-// there would be none: what hides them in stronger layers was written by an
-// administrator, and nobody could take it back. fallback tells that they do.
+// valuesLocked lays the layers over one another. Administrators that are given at the start of the
+// node, in files, environment or flags, count when otherwise there would be none: what hides them
+// in stronger layers was written by an administrator, and no administrator would be left to take it
+// back. fallback tells that they do.
 func (h *Holder) valuesLocked() (values Values, fallback bool) {
 	values = merge(h.mu.layers[:]...)
 	for _, v := range values[adminSection] {
@@ -77,10 +77,9 @@ func (h *Holder) valuesLocked() (values Values, fallback bool) {
 	return values, true
 }
 
-// LastAdmin reports whether nobody is left to administer the server once the
-// administrator name is gone. usable tells of a stored form whether a password
-// can fit it. What is volatile counts as long as nothing is to be kept: it ends
-// with the next reload.
+// LastAdmin reports whether no administrator of the server is left once the administrator name is
+// gone. usable tells of a stored form whether a password can fit it. What is volatile counts as
+// long as nothing is to be kept: it ends with the next reload.
 func (h *Holder) LastAdmin(name string, volatile bool, usable func(stored string) bool) bool {
 	able := func(v string) bool { return v != "" && (!IsHashed(v) || usable(v)) }
 	h.mu.Lock()

@@ -27,12 +27,12 @@ import (
 	"math"
 )
 
-// Infinity is what the value "infinity" of a size or a count reads as. A
-// duration of "infinity" reads as 0 and each such field says so.
+// Infinity is the value of a size or a count that is set to "infinity". A duration of "infinity"
+// reads as 0 and each such field says so.
 const Infinity = math.MaxInt64
 
-// Snapshot is the whole configuration at one moment. It is immutable: nobody
-// may change a map or a slice reached through it.
+// Snapshot is the whole configuration at one moment. It is immutable: no caller may change a map or
+// a slice reached through it.
 type Snapshot struct {
 	Clustering
 	Queries

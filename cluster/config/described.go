@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Description is what is known of a setting before it has a value. It is a row of a
-// table of docs/configuration.md.
+// Description describes a setting before it has a value. It is a row of a table of
+// docs/configuration.md.
 type Description struct {
 	Section, Key string
 	Default      string // in words where it is made up or computed; may be empty

@@ -26,12 +26,12 @@ const (
 	levels
 )
 
-// Options is what a Holder starts from. All of it may be empty.
+// Options configures a Holder. All of it may be empty.
 type Options struct {
 	Files   []string    // ini files; a directory stands for the ini files in it, see expand
 	Environ []string    // "NAME=value", as os.Environ returns it
 	Flags   Values      // from the command line
-	DataDir string      // shown as database_dir and view_index_dir, whatever is set; empty: not shown
+	DataDir string      // shown as database_dir and view_index_dir, over any setting; empty: not shown
 	Logger  *zap.Logger // nil: nothing is logged
 
 	// Hash returns the stored form of an administrator's password, and Verify
@@ -142,7 +142,7 @@ func (h *Holder) changeVolatile(change func(*Layer)) {
 	l := h.mu.layers[Volatile].Clone()
 	change(&l)
 	if reflect.DeepEqual(l, h.mu.layers[Volatile].Clone()) {
-		return // nobody needs to look
+		return // no subscriber needs to look
 	}
 	h.mu.layers[Volatile] = l
 	h.rebuildLocked()

@@ -99,7 +99,7 @@ func FuzzParseINI(f *testing.F) {
 				}
 			}
 		}
-		build(merge(defaults(), l)) // whatever it holds, it can be built
+		build(merge(defaults(), l)) // any layer can be built
 	})
 }
 

@@ -23,7 +23,7 @@ type ChttpdAuth struct {
 	MaxIterations          int
 	UpgradeHashOnAuth      bool
 	AuthCacheSize          int      // verified users kept
-	PublicFields           []string // members of a user document that everybody sees
+	PublicFields           []string // members of a user document that every client sees
 	UsersDBPublic          bool
 	PreserveSalt           bool
 	PasswordRules          []PasswordRule

@@ -113,10 +113,10 @@ func readCluster(r *reader) Cluster {
 	return c
 }
 
-// minReplaceAfter is what a node may take to start again.
+// minReplaceAfter is the time that a node may take to start again.
 const minReplaceAfter = time.Minute
 
-// MinSecret is how long a cluster's secret is at least, in bytes: whoever sees one
+// MinSecret is how long a cluster's secret is at least, in bytes: an attacker who sees one
 // handshake can try secrets as fast as a processor computes hashes.
 const MinSecret = 16
 

@@ -30,7 +30,7 @@ const (
 	partedLife = 200 * time.Millisecond
 )
 
-// Options are what a Cache is made of. DB and Scripts are required.
+// Options configures a Cache. DB and Scripts are required.
 type Options struct {
 	Node    string // this node
 	DB      func(ctx context.Context, name string) (*cluster.DB, error)
@@ -76,7 +76,7 @@ type Cache struct {
 	}
 }
 
-// entry is what is known of one database.
+// entry is the cached state of one database.
 type entry struct {
 	tail    string
 	set     *set // what was loaded last; nil: nothing yet

@@ -56,8 +56,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// What a drop has overtaken is given to those who waited for it already, and to
-// nobody else.
+// A load that a drop has overtaken is given to the callers that waited for it already, and to no
+// other ones.
 func TestOvertakenLoadsAreNotKept(t *testing.T) {
 	c := New(Options{})
 	const tail = "/db.1763600000"

@@ -9,7 +9,7 @@ import (
 	"divan/storage/fault"
 )
 
-// TestWanted: a document wants its views and each of its full-text indexes once, whatever
+// TestWanted: a document wants its views and each of its full-text indexes once, even if something
 // else in it cannot be read.
 func TestWanted(t *testing.T) {
 	d := one(nil, 1, `{"views":{"v":{"map":"f"}},"indexes":{"a":{"index":"f"},"b":{"index":"f"},"c":5},"nouveau":{"a":{"index":"f"}},"autoupdate":false}`).all[0]

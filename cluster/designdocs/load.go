@@ -16,10 +16,9 @@ import (
 	"divan/storage/fault"
 )
 
-// load reads the design documents of a database from a majority of the copies of
-// each range, or from those that there are. before is what was loaded last, which
-// stands for a range none of whose copies can be reached: nobody could have written
-// to it either.
+// load reads the design documents of a database from a majority of the copies of each range, or
+// from those that there are. before is the set that was loaded last, which stands for a range none
+// of whose copies can be reached: no client could have written to it either.
 func (c *Cache) load(ctx context.Context, tail, name string, before *set) (*set, error) {
 	db, err := c.o.DB(ctx, name)
 	if err != nil {

@@ -122,8 +122,8 @@ func TestRelatedReaderRefusals(t *testing.T) {
 	}
 }
 
-// FuzzRelatedReader feeds bodies that need not be multipart at all; whatever
-// comes, reading ends and fails only with refusals of the client.
+// FuzzRelatedReader feeds bodies that need not be multipart at all; for any body, reading ends and
+// fails only with refusals of the client.
 func FuzzRelatedReader(f *testing.F) {
 	f.Add("multipart/related;boundary=\"abc123\"", "--abc123\r\nContent-Type: application/json\r\n\r\n{\"v\":1}\r\n--abc123\r\n\r\nfirst\r\n--abc123--")
 	f.Add("multipart/related; boundary=xyz", "this is skipped\r\n--xyz\r\n\r\n{}\r\n--xyz\r\nContent-Encoding: gzip\r\n\r\nabcd\r\n--xyz--")

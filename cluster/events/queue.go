@@ -1,7 +1,6 @@
-// Package events writes what happens to databases into the database that
-// _db_updates reads. Nobody who writes documents ever waits for that: what
-// happens is a set of bounded size, and when it is full the rest is lost.
-// CouchDB promises no more (api.md section 4.3).
+// Package events writes what happens to databases into the database that _db_updates reads. No
+// writer of documents ever waits for that: events are kept in a set of bounded size, and when it is
+// full the rest is lost. CouchDB promises no more (api.md section 4.3).
 package events
 
 import (
@@ -16,9 +15,8 @@ import (
 // latest event.
 const GlobalChanges = "_global_changes"
 
-// ShardsOf returns how many shards a new database gets that nobody asked a
-// number for. That of the events gets one, so that they are read in the order
-// they were written in.
+// ShardsOf returns how many shards a new database gets when no number was asked for. The database
+// of the events gets one, so that they are read in the order they were written in.
 func ShardsOf(name string, usual int) int {
 	if name == GlobalChanges {
 		return 1
@@ -36,8 +34,8 @@ const (
 // maxWaiting bounds what waits to be written.
 const maxWaiting = 1 << 16
 
-// Queue is what has happened and was not looked at yet. The zero value takes
-// nothing until a Writer runs.
+// Queue holds the events that the Writer has not looked at yet. The zero value takes nothing until
+// a Writer runs.
 //
 // LOCKS: mu guards the fields only.
 type Queue struct {
@@ -45,7 +43,7 @@ type Queue struct {
 	copies map[string]struct{} // copies that have moved on, by name
 	events []string            // ids of documents for databases made or deleted, in order
 	lost   int                 // what there was no room for
-	wake   chan struct{}       // has room for one; nil while nobody writes
+	wake   chan struct{}       // has room for one; nil while no Writer runs
 }
 
 // Updated tells that a copy of this node has something new that is durable. It

@@ -67,9 +67,9 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// Whatever happens: everything noted is written, in time, an update not twice
-// within the delay unless something urgent takes it along, and of the events that make or delete a database the last
-// one noted is the last one written.
+// In any sequence of events: everything noted is written, in time, an update not twice within the
+// delay unless something urgent takes it along, and of the events that make or delete a database
+// the last one noted is the last one written.
 func TestScheduleProperty(t *testing.T) {
 	ids := []string{"updated:a", "updated:b", "created:a", "deleted:a", "created:b"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -126,7 +126,7 @@ func (w *Writer) flush(ctx context.Context) {
 		err := w.Node.Touch(ctx, ids[:n])
 		switch {
 		case err == nil:
-		case fault.Is(err, fault.NotFound): // the database is gone: so is what it said
+		case fault.Is(err, fault.NotFound): // the database is gone, and its events with it
 			w.schedule.clear()
 			return
 		case quorum.Usable(err):

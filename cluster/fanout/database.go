@@ -17,8 +17,8 @@ type Caller interface {
 	Node() string
 	// Replica returns a copy; it is Away when its node cannot be reached.
 	Replica(t Target) replica.Copy
-	// Spawn runs f on a goroutine of its own that somebody waits for; f has to
-	// end soon after its request does. It returns false when the node stops.
+	// Spawn runs f on a goroutine of its own that the node waits for when it stops; f has to end
+	// soon after its request does. It returns false when the node stops.
 	Spawn(f func()) bool
 	// Deadline bounds what is asked of copies together.
 	Deadline(ctx context.Context) (context.Context, context.CancelFunc)
@@ -26,7 +26,7 @@ type Caller interface {
 	Reads() *Latency
 }
 
-// Database is what copies are asked about.
+// Database is the database whose copies are asked.
 type Database interface {
 	Caller
 	// Detach is Spawn for what goes on when the request has ended, for as long as one may take.

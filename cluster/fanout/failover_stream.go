@@ -45,7 +45,7 @@ type FailoverStream[P, H, B any] struct {
 	stop   context.CancelFunc // ends the context of stream; nil: it lives in the request's
 }
 
-// RowKind is what a kind of rows gives to be read by a FailoverStream.
+// RowKind is a kind of rows that a FailoverStream can read.
 type RowKind[P, H, B any] interface {
 	// Position returns where to go on: behind the last row that was given out,
 	// or where the reading begins. ok is false when another copy cannot be told.
@@ -60,7 +60,7 @@ type RowKind[P, H, B any] interface {
 	Moved(head H) error
 }
 
-// Opened is what opening a copy gives.
+// Opened is the result of opening a copy.
 type Opened[H, B any] struct {
 	Head   H
 	Stream replica.Stream[B]

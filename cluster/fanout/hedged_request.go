@@ -9,9 +9,9 @@ import (
 	"divan/storage/fault"
 )
 
-// HedgedRequest asks the copies of a range in their order: some at first, and
-// the next one when the decider wants it, and also when nobody has answered for
-// patience. Every answer goes to the decider, which says whether it is enough.
+// HedgedRequest asks the copies of a range in their order: some at first, and the next one when the
+// decider wants it, and also when no copy has answered for patience. Every answer goes to the
+// decider, which says whether it is enough.
 //
 // The copy of this node is asked on the caller's goroutine, after those of other
 // nodes that are asked at the same time. As long as only that one is asked there
@@ -29,7 +29,7 @@ type HedgedRequest[R, T any] struct {
 	Copies   []Target
 	Decider  Decider[R, T]
 	Call     func(ctx context.Context, rep replica.Copy, req R) (T, error) // asks one copy
-	Latency  *Latency                                                      // learns how long answers take; nil: nobody does
+	Latency  *Latency                                                      // learns how long answers take; nil: not measured
 	Patience time.Duration                                                 // until the next copy is asked
 	Limit    time.Duration                                                 // for all of it; 0: that of the context
 	Drop     func(T)                                                       // lets go of an answer that comes too late; nil: nothing to let go of
@@ -42,7 +42,8 @@ type HedgedRequest[R, T any] struct {
 	stops   []context.CancelFunc // by copy; with drop only
 }
 
-// Decider is what a hedged request is about. It belongs to one goroutine.
+// Decider chooses the requests of a hedged request and counts its answers. It belongs to one
+// goroutine.
 type Decider[R, T any] interface {
 	// Request returns what a copy is to be asked now, should it be reached; ok is false for nothing.
 	Request(at int, t Target) (req R, ok bool)
@@ -50,9 +51,9 @@ type Decider[R, T any] interface {
 	Take(a Answer[T], pending int) quorum.Step
 }
 
-// Answer is what one copy said.
+// Answer is the answer of one copy.
 type Answer[T any] struct {
-	At        int // in HedgedRequest.copies
+	At        int // index in HedgedRequest.Copies
 	Got       T
 	Err       error
 	Unreached bool // it was not asked: its node cannot be reached

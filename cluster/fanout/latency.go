@@ -41,7 +41,7 @@ func (l *Latency) Note(took time.Duration) {
 	l.usual.Store(max(old+(int64(took)-old)/16, 1))
 }
 
-// Patience returns how long to wait before somebody else is asked.
+// Patience returns how long to wait before another copy is asked.
 func (l *Latency) Patience(least time.Duration) time.Duration {
 	return min(max(least, 4*time.Duration(l.usual.Load())), MostPatience)
 }

@@ -2,8 +2,8 @@
 // copy of every range of the ring for the documents that match, and merges what they
 // say in order.
 //
-//   - Copies match, sort and cut documents (package shard/find); what travels is what a
-//     client gets. A copy never gives more rows than the whole answer may have.
+//   - Copies match, sort and cut documents (package shard/find); only the results for the
+//     client travel. A copy never gives more rows than the whole answer may have.
 //   - A query reads the copies that decide edits, because those have every edit that was
 //     acknowledged; with update=false it reads those of this node.
 //   - A copy that breaks off is replaced by another one, behind the last row that was

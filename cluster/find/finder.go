@@ -24,7 +24,7 @@ import (
 	"divan/storage/memory"
 )
 
-// Options are what a Finder is made of. All but Heavy are required.
+// Options configures a Finder. All but Heavy are required.
 type Options struct {
 	Config  *config.Holder
 	Designs *designdocs.Cache
@@ -131,7 +131,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find, m memor
 	return r, nil
 }
 
-// request is what every copy is asked.
+// request returns the request that is sent to every copy.
 func (r *Rows) request(n int) find.Request {
 	q, p := r.find, r.plan
 	req := find.Request{

@@ -11,7 +11,7 @@ import (
 	"divan/shard/index"
 )
 
-// Options are what Indexes are made of. All are required.
+// Options configures Indexes. All are required.
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Designs     *designdocs.Cache

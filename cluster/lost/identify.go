@@ -12,11 +12,11 @@ import (
 	"divan/storage/paths"
 )
 
-// The name of a copy says where it lies, and its directory which copy of its database it
-// is. One that says another id than the map has under its name is what an earlier copy
-// has left on this node: it is set aside.
+// The name of a copy says where it lies, and its directory which copy of its database it is. A
+// directory that says another id than the map has under its name was left on this node by an
+// earlier copy: it is set aside.
 
-// Map is what the group of the metadata knows; *meta.Meta is one.
+// Map is the part of the cluster's metadata that Identify uses; *meta.Meta is one.
 type Map interface {
 	CopyIn(copyName, node string) (*meta.Database, ring.Copy, bool)
 	CatchUp(ctx context.Context) error

@@ -1,7 +1,6 @@
-// Package lost keeps account of the copies of this node that are gone although
-// nobody dropped them and that nobody else has, and of those that are there and
-// belong to nobody. Nothing is removed, and nothing made in its place, until an
-// operator says so.
+// Package lost keeps account of the copies of this node that are gone although they were never
+// dropped and that no other node has, and of the directories that belong to no database. Nothing is
+// removed, and nothing made in its place, until an operator says so.
 package lost
 
 import (
@@ -92,8 +91,8 @@ func (r *Register) Accept(ctx context.Context, name string, o shard.CreateOption
 	return nil
 }
 
-// Orphan moves a directory out of the way that is none of the copies that this node is
-// to have, and that nobody was seen to delete.
+// Orphan moves a directory out of the way that is none of the copies that this node is to have, and
+// of which no deletion was seen.
 func (r *Register) Orphan(ctx context.Context, name string) {
 	r.told(name, "it belongs to no database", r.shards.Orphan(ctx, name))
 }

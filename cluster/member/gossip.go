@@ -26,7 +26,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Streams is what gossip needs of the cluster port besides packets.
+// Streams is the part of the cluster port that gossip needs besides packets.
 type Streams interface {
 	// Accept waits for another node; it returns an error after Close.
 	Accept() (net.Conn, error)
@@ -41,7 +41,7 @@ type Packets interface {
 	ListenPacket(ctx context.Context, address string) (net.PacketConn, error)
 }
 
-// Options is what a Gossip is made of. All but NodeDownAfter and Logger are required.
+// Options configures a Gossip. All but NodeDownAfter and Logger are required.
 type Options struct {
 	Self    string
 	Secret  string        // of the cluster

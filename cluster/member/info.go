@@ -2,7 +2,7 @@ package member
 
 import "encoding/json"
 
-// Info is what a node says about itself.
+// Info is the information that a node gives about itself.
 type Info struct {
 	RPC      string `json:"r,omitempty"` // host:port of its cluster port
 	HTTP     string `json:"h,omitempty"` // host:port of its HTTP interface

@@ -29,7 +29,7 @@ func (l logWriter) Write(b []byte) (int, error) {
 	if strings.HasPrefix(level, "[ERR") && !routine(said) {
 		at = zapcore.WarnLevel
 	}
-	// The same message for all, because that is what the sampler counts by.
+	// The message is the same for all, because the sampler counts by it.
 	if e := l.log.Check(at, "gossip"); e != nil {
 		e.Write(zap.String("said", strings.TrimSpace(strings.TrimPrefix(said, "memberlist: "))))
 	}

@@ -139,10 +139,9 @@ func refuse(j *metapb.Join, s *state, member bool) error {
 	return s.welcome(j.Node.Name, j.Node.ClusterVersion)
 }
 
-// removeNonMembers takes a server out of Raft that is no member any more:
-// whoever removed it could not, for instance because it lost the lead in
-// between. Autopilot keeps a voter as soon as two are left, and a group of two
-// whose other voter has gone can decide nothing.
+// removeNonMembers takes a server out of Raft that is no member any more: the leader that removed
+// the member could not, for instance because it lost the lead in between. Autopilot keeps a voter
+// as soon as two are left, and a group of two whose other voter has gone can decide nothing.
 func (d *admission) removeNonMembers(ctx context.Context, r *raft.Raft) error {
 	select {
 	case d.turn <- struct{}{}: // who joins is a member first and in Raft after that

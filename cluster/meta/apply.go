@@ -48,7 +48,7 @@ func (w *waiters) remove(one *waiter) {
 	delete(w.list, one)
 }
 
-// reached wakes everybody who waits for index or less.
+// reached wakes every goroutine that waits for index or less.
 func (w *waiters) reached(index uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

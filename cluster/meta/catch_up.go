@@ -30,10 +30,9 @@ type catchUp struct {
 	answer chan error // has room for one
 }
 
-// CatchUp returns once this node has applied every change that was
-// acknowledged, by any node, before the call. Whoever is about to answer that
-// something does not exist calls it first and looks again. Calls that wait at
-// the same time share one question to the leader.
+// CatchUp returns once this node has applied every change that was acknowledged, by any node,
+// before the call. A caller that is about to answer that something does not exist calls it first
+// and looks again. Calls that wait at the same time share one question to the leader.
 //
 // Without a majority the error is fault.Unavailable: at once when it is known
 // that no majority is alive, else after the time that an election takes.
@@ -44,7 +43,7 @@ func (r *Reader) CatchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// In a group of one there is nobody else who could have led since.
+	// In a group of one no other node can have led since.
 	if servers, err := members(r.group.raft.Load()); err != nil || (len(servers) == 1 && r.group.term.Load() != 0) {
 		return err
 	}

@@ -56,8 +56,8 @@ func (c *Catalog) CreateDatabase(ctx context.Context, wish Create) (*Database, e
 // node has left the cluster after it was chosen.
 const placeAttempts = 5
 
-// place chooses the nodes of a new database and proposes it. A node that leaves
-// meanwhile must not be left in the map: nobody would ever take its copies.
+// place chooses the nodes of a new database and proposes it. A node that leaves meanwhile must not
+// be left in the map: no node would ever take its copies.
 func (c *Catalog) place(ctx context.Context, wish Create) (*Database, error) {
 	for left := placeAttempts; ; left-- {
 		db, err := c.newDatabase(wish)
@@ -133,11 +133,11 @@ func deleteCommand(c *metapb.DeleteDatabase) *metapb.Command {
 	return &metapb.Command{Op: &metapb.Command_DeleteDatabase{DeleteDatabase: c}}
 }
 
-// SetSecurity replaces the security object, a JSON object whose shape the
-// caller has checked. The database is the one with the name and the ID of db:
-// fault.NotFound when it is gone, also when another one has its name by now,
-// because whoever may change the one need not be allowed to change the other.
-// Without an ID it is whichever has the name. fault.RequestTooLarge above 1 MB.
+// SetSecurity replaces the security object, a JSON object whose shape the caller has checked. The
+// database is the one with the name and the ID of db: fault.NotFound when it is gone, also when
+// another one has its name by now, because a user who may change the one need not be allowed to
+// change the other. Without an ID it is the one that has the name now. fault.RequestTooLarge above
+// 1 MB.
 func (c *Catalog) SetSecurity(ctx context.Context, db *Database, object []byte) error {
 	if object == nil {
 		object = []byte("{}")

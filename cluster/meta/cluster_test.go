@@ -163,7 +163,7 @@ func (g *testCluster) close() {
 	for i := range g.nodes {
 		g.stop(i)
 	}
-	<-time.After(10 * time.Second) // Raft does not wait for a hand-over that nobody answers
+	<-time.After(10 * time.Second) // Raft does not wait for a hand-over that is not answered
 }
 
 // cut puts nodes on a side of their own.

@@ -24,7 +24,7 @@ import (
 // 4 was in no release. 5: copies are moved, and replaced one by one.
 const ClusterVersion = 5
 
-// versions is what a program knows of versions.
+// versions holds the versions that a program knows.
 type versions struct {
 	known  uint64
 	needed func(c *metapb.Command) uint64 // the version that an operation belongs to

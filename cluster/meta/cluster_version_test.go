@@ -143,7 +143,7 @@ func TestOldProgramIsRefused(t *testing.T) {
 		if _, ok := g.meta(0).Node("late@host"); ok {
 			t.Error("it is a member")
 		}
-		// Nobody else can bring it in either.
+		// No other node can bring it in either.
 		wantKind(t, g.meta(0).PutNode(t.Context(), Node{Name: "late@host", ClusterVersion: ClusterVersion}), fault.BadRequest)
 		// It is taken in as soon as its program is a new one.
 		g.stopJoining(late)
@@ -251,7 +251,8 @@ func TestVersionOfEarlierTerm(t *testing.T) {
 	})
 }
 
-// What waits for its turn at a leader ends with its context, and stops nobody's clock meanwhile.
+// A call that waits for its turn at a leader ends with its context, and does not stop the clock of
+// the bubble meanwhile.
 func TestWaitForTurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &testCluster{t: t}

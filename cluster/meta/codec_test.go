@@ -188,7 +188,7 @@ func TestDatabaseRoundTrip(t *testing.T) {
 	})
 }
 
-// A field that a newer version adds is skipped, whatever its wire type.
+// A field that a newer version adds is skipped, with any wire type.
 func TestUnknownFields(t *testing.T) {
 	deletion := []byte{1<<3 | 2, 5, 'f', 'i', 'l', 'm', 's'}
 	deletion = append(deletion, 15<<3, 7)             // a number

@@ -128,8 +128,8 @@ func TestCopiesGetIDs(t *testing.T) {
 	})
 }
 
-// TestStatesOfCopies: whatever changes are asked for, ids are never given again, a copy
-// that joins is a new one, and only that may become full.
+// TestStatesOfCopies: for any sequence of changes, ids are never given again, a copy that joins is
+// a new one, and only that may become full.
 func TestStatesOfCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newState()

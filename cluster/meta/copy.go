@@ -17,11 +17,10 @@ import (
 	"divan/storage/pause"
 )
 
-// The state is also kept outside of its directory, for the day when that is
-// gone: in two files that are written in turn, so that one of them is whole
-// whatever happens. Each is a snapshot with its SHA-256 behind it. Nothing is
-// read from them but by whoever makes the metadata again, and to find out that
-// the log has lost its end.
+// The state is also kept outside of its directory, for the day when that is gone: in two files that
+// are written in turn, so that one of them is whole after any failure. Each is a snapshot with its
+// SHA-256 behind it. They are read only to make the metadata again, and to find out that the log
+// has lost its end.
 
 // copyFiles are their names.
 func copyFiles() [2]string { return [2]string{"metadata-1", "metadata-2"} }

@@ -517,8 +517,8 @@ func TestRecoverRefuses(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsToItself: what was deleted stays deleted, whatever is left of it, and
-// copies of another node are not taken.
+// TestRecoverKeepsToItself: a deleted database stays deleted, even if some of its files are left,
+// and copies of another node are not taken.
 func TestRecoverKeepsToItself(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")}

@@ -7,8 +7,8 @@ import (
 	"divan/shard/ring"
 )
 
-// Database is what the cluster knows of one database. It is immutable: a
-// change makes a new one, so nobody may change what is reached through it.
+// Database is the cluster's description of one database. It is immutable: a change makes a new one,
+// so no caller may change what is reached through it.
 type Database struct {
 	Name             string
 	Suffix           string // digits at the end of its copies' names, unique among all databases of that name ever

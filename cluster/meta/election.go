@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// electionTransport is a transport whose node stands for election as soon as it
-// runs: the only voter of a group has nobody to wait for. Raft knows such a
-// request from leaders that hand over; this one comes from the node itself.
+// electionTransport is a transport whose node stands for election as soon as it runs: the only
+// voter of a group has no other one to wait for. Raft knows such a request from leaders that hand
+// over; this one comes from the node itself.
 type electionTransport struct {
 	raft.Transport
 	raft.WithPreVote

@@ -113,8 +113,8 @@ func (g *Group) quorumLost() bool {
 // all that earlier leaders had it agree on; 0 when it does not.
 func (g *Group) LeadTerm() uint64 { return g.term.Load() }
 
-// Removed reports whether this node was a member of the cluster and is none
-// any more. It still has the state that it had, and nobody listens to it.
+// Removed reports whether this node was a member of the cluster and is none any more. It still has
+// the state that it had, and no member listens to it.
 func (g *Group) Removed() bool { return g.removed.Load() }
 
 // askLeader asks the leader that this node knows. The error is errNotProposed

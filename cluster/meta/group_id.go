@@ -70,7 +70,7 @@ func storedIdentity(s Stores) (*metapb.Init, error) {
 	return i, nil
 }
 
-// randomHex returns 32 hexadecimal digits that nobody can guess.
+// randomHex returns 32 hexadecimal digits that cannot be guessed.
 func randomHex() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -1,6 +1,6 @@
 package meta
 
-// Inspection is what metadata on disk say, read without changing anything.
+// Inspection is the result of reading metadata on disk without changing anything.
 type Inspection struct {
 	Exists   bool     // there are metadata, however damaged
 	Problems []string // what is wrong with them

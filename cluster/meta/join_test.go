@@ -192,8 +192,8 @@ func TestReplaceNode(t *testing.T) {
 	})
 }
 
-// A node that goes after it was chosen for a new database is not left in the
-// map, where nobody would ever take its place.
+// A node that goes after it was chosen for a new database is not left in the map, where no node
+// would ever take its place.
 func TestCreateDuringReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestCluster(t, 3)

@@ -21,7 +21,7 @@ const (
 	handOverEvery = 30 * time.Second // a leader without room on its disk tries to hand the lead over: others may have none either
 )
 
-// leadership is what this node does while it leads the group.
+// leadership does the work of this node while it leads the group.
 type leadership struct {
 	group      *Group
 	fsm        *stateMachine
@@ -109,8 +109,8 @@ func (l *leadership) startDuties(ctx context.Context, r *raft.Raft) (stop func()
 	}
 }
 
-// transfer hands the lead to another voter before this node stops, so
-// that nobody has to wait for an election.
+// transfer hands the lead to another voter before this node stops, so that no request has to wait
+// for an election.
 func (l *leadership) transfer(r *raft.Raft) {
 	servers, err := members(r)
 	if err != nil || r.State() != raft.Leader || voters.Count(servers) < 2 || l.group.quorumLost() {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A leader whose disk is full hands the lead over, and keeps it where there is
-// nobody to take it.
+// A leader whose disk is full hands the lead over, and keeps it where no other node can take it.
 func TestFullDiskHandsTheLeadOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestCluster(t, 3)

@@ -94,7 +94,7 @@ func TestAlterExactly(t *testing.T) {
 	})
 }
 
-// A node that was removed before anybody took its place can still be replaced.
+// A node that was removed before another one took its place can still be replaced.
 func TestReplaceAfterRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestCluster(t, 3)
@@ -130,8 +130,8 @@ func TestReplaceAfterRemoval(t *testing.T) {
 	})
 }
 
-// The zone that an administrator gave to a node which is configured with none
-// stays, whoever leads.
+// The zone that an administrator gave to a node which is configured with none stays, under any
+// leader.
 func TestZoneStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestCluster(t, 3)

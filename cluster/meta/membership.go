@@ -60,7 +60,7 @@ func (m *membership) maintain(ctx context.Context, r *raft.Raft) {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	begin := time.Now()
-	seen := begin // when there was a leader, or somebody was asked for one
+	seen := begin // when there was a leader, or members were asked for one
 	settled, tried := uint64(0), time.Time{}
 	for {
 		select {
@@ -123,8 +123,8 @@ func (m *membership) register(ctx context.Context) bool {
 	return true
 }
 
-// checkStillMember asks the other members whether this node is still one:
-// whoever was removed while it was away has no leader.
+// checkStillMember asks the other members whether this node is still one: a node that was removed
+// while it was away has no leader.
 func (m *membership) checkStillMember(ctx context.Context) {
 	for _, n := range m.fsm.load().sortedNodes() {
 		if n.Name == m.group.self || !m.group.alive(n.Name) {

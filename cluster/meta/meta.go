@@ -41,7 +41,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Options is what a Meta is made of.
+// Options configures a Meta.
 type Options struct {
 	// Dir is the directory for the log and the snapshots; it is made when it
 	// does not exist. With an empty Dir everything is kept in memory.

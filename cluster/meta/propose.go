@@ -120,17 +120,16 @@ func (p *proposer) once(ctx context.Context, c *metapb.Command, b []byte) (resul
 	return res, nil
 }
 
-// asLeader proposes a command on the leader. Once it is in the log its
-// outcome is awaited whatever becomes of ctx: Raft always answers, at the
-// latest when this node loses the leadership, which is after a fraction of a
-// second without a majority.
+// asLeader proposes a command on the leader. Once it is in the log its outcome is awaited even if
+// ctx ends: Raft always answers, at the latest when this node loses the leadership, which is after
+// a fraction of a second without a majority.
 func (p *proposer) asLeader(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (result, error) {
 	f, err := p.enqueue(ctx, r, c, b)
 	switch {
 	case errors.Is(err, errNotProposed):
 		return result{}, err
 	case err != nil:
-		return result{err: err}, nil //nolint:nilerr // a refusal is what came of it
+		return result{err: err}, nil //nolint:nilerr // the refusal is the outcome
 	}
 	if err := f.Error(); err != nil {
 		return result{}, raftError(err)

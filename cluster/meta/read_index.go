@@ -10,11 +10,10 @@ import (
 	"divan/cluster/meta/voters"
 )
 
-// readIndex returns the place in the log of the last command that was
-// acknowledged by anybody before the call, or of a later one. A leader has
-// applied whatever it acknowledged, and since it became one also what its
-// predecessors did; it only has to make sure that it still leads, in the term
-// in which it caught up with them.
+// readIndex returns the place in the log of the last command that was acknowledged by any node
+// before the call, or of a later one. A leader has applied every command that it acknowledged, and
+// since it became one also those that its predecessors did; it only has to make sure that it still
+// leads, in the term in which it caught up with them.
 func (r *Reader) readIndex(ctx context.Context) (index, term uint64, err error) {
 	g, now := r.group, r.group.raft.Load()
 	if now.State() != raft.Leader {

@@ -2,7 +2,7 @@ package meta
 
 import "slices"
 
-// Plan is what a node has to do so that its disk agrees with the map.
+// Plan lists the changes after which the disk of a node agrees with the map.
 type Plan struct {
 	Create []string // names of copies that are missing, sorted
 	Drop   []string // names of copies that no database places here, sorted

@@ -34,7 +34,7 @@ type Remake struct {
 	Copies  []DiskCopy
 }
 
-// Remade is what was made.
+// Remade is the result of Recover.
 type Remade struct {
 	Databases int
 	Aside     string   // where the metadata lie that were there; empty: there were none

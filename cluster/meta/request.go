@@ -76,7 +76,7 @@ func (m *Meta) answer(ctx context.Context, from string, req *metapb.Request) (*m
 	}
 	switch question := req.Question.(type) {
 	case *metapb.Request_LogStats:
-		if m.stopping() { // whoever asks is about to rely on this node
+		if m.stopping() { // the node that asks is about to rely on this one
 			return nil, errStopping()
 		}
 		return logStats(r, m.proposer.stores.log()), nil

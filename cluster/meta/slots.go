@@ -16,17 +16,16 @@ type Slots [SlotCount]Slot
 
 // Slot is one part of work that only one node at a time may do.
 type Slot struct {
-	// Node owns the slot; empty: nobody does.
+	// Node owns the slot; empty: it has no owner.
 	Node string
 
-	// Term is the index of the command that made it so; 0 when there was none.
-	// The terms of a slot only grow, so who knows one knows who came later.
+	// Term is the index of the command that made it so; 0 when there was none. The terms of a slot
+	// only grow: of two owners the one with the higher term came later.
 	Term uint64
 }
 
-// SlotMove gives a slot to a node, or takes it from everybody when Node is
-// empty. It happens only if Term is that of the slot still, and the node is a
-// member.
+// SlotMove gives a slot to a node, or takes it from its owner when Node is empty. It happens only
+// if Term is that of the slot still, and the node is a member.
 type SlotMove struct {
 	Slot int
 	Node string

@@ -134,8 +134,8 @@ type snapshotReader struct {
 	ended      bool
 }
 
-// readSnapshot reads what write wrote. Whatever it is given, it returns an
-// error or a state that satisfies check.
+// readSnapshot reads what write wrote. For any input it returns an error or a state that satisfies
+// check.
 func readSnapshot(in *bufio.Reader) (*state, *tombstones, error) {
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != snapshotMagic {
@@ -210,7 +210,7 @@ func (r *snapshotReader) record(b []byte) error {
 	return nil
 }
 
-// changeConfig changes a layer in place: nobody else has seen it yet.
+// changeConfig changes a layer in place: no other goroutine has seen it yet.
 func (r *snapshotReader) changeConfig(c *metapb.ConfigChange) {
 	if c.Node == "" {
 		change(&r.state.cluster, c)

@@ -51,7 +51,7 @@ func (s *state) generated() config.Layer {
 	return l
 }
 
-// result is what a command came to. err is a fault for the client.
+// result is the outcome of a command. err is a fault for the client.
 type result struct {
 	err         error
 	db          *Database

@@ -24,9 +24,8 @@ type Event struct {
 	Index uint64    // of the command in the log; grows from event to event
 }
 
-// ErrLagged is what Subscription.Next returns after events were lost, because
-// the subscriber was too slow or this node caught up from a snapshot: the
-// subscriber has to start over from Databases.
+// ErrLagged is the error of Subscription.Next after events were lost, because the subscriber was
+// too slow or this node caught up from a snapshot: the subscriber has to start over from Databases.
 var ErrLagged = errors.New("events of the metadata were lost")
 
 // maxPending bounds the events that wait for one subscriber.
@@ -42,8 +41,7 @@ type Subscription struct {
 	closed bool
 }
 
-// subscribers is the set of subscriptions. The machine publishes, anybody may
-// join or leave.
+// subscribers is the set of subscriptions. The machine publishes, any goroutine may join or leave.
 type subscribers struct {
 	mu     sync.Mutex
 	list   map[*Subscription]struct{}

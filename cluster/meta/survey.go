@@ -21,8 +21,8 @@ import (
 	"divan/cluster/meta/checksum"
 )
 
-// survey is what a directory of metadata has, read without Raft and without
-// bbolt, which both end the process when a file is not what they expect.
+// survey is the content of a directory of metadata, read without Raft and without bbolt, which both
+// end the process when a file is not what they expect.
 type survey struct {
 	problems []string
 	snapshot *raft.SnapshotMeta // the newest sound one

@@ -21,7 +21,7 @@ type tombstones struct {
 	last  map[string]int64 // name → its largest suffix
 	queue []tombstone      // in the order of deletion
 
-	mu    sync.RWMutex        // of tails, which anybody reads; the rest is the machine's
+	mu    sync.RWMutex        // of tails, which any goroutine reads; the rest is the machine's
 	tails map[string]struct{} // what the names of their copies end with
 }
 
@@ -57,7 +57,7 @@ func (t *tombstones) add(name string, suffix int64) {
 	}
 }
 
-// tail is what the names of its copies end with.
+// tail returns the end of the names of its copies.
 func (t *tombstone) tail() string {
 	return ring.CopyTail(ring.CopyName(ring.Range{}, t.name, suffixOf(t.suffix)))
 }

@@ -1,12 +1,12 @@
-// Package network tells what an address counts as where a share, a failure or a turn
-// belongs to whoever has it.
+// Package network tells what an address counts as where shares, failures or turns are counted by
+// address.
 package network
 
 import "net/netip"
 
-// Of returns the address itself, and of IPv6 the first address of its network:
-// whoever has one address there has 2^64 of them. A zone is left out, and an IPv4
-// address that is written as one of IPv6 is what it is.
+// Of returns the address itself, and of IPv6 the first address of its network: a client that has
+// one address there has 2^64 of them. A zone is left out, and an IPv4 address that is written as
+// one of IPv6 counts as IPv4.
 func Of(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !a.Is6() {

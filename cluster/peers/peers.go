@@ -17,7 +17,7 @@ type Others interface {
 	Subscribe(f func(node string, up bool)) (cancel func())
 }
 
-// Nobody is the others of a node that stands alone.
+// Nobody implements Others for a node that stands alone.
 type Nobody struct{}
 
 // Find implements Others.

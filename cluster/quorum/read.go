@@ -21,8 +21,8 @@ const (
 	Unread                  // no copy gave a usable answer
 )
 
-// Answer is what one copy says a document is: its winner's path, newest first,
-// as long as the copy remembers it.
+// Answer is one copy's view of a document: its winner's path, newest first, as long as the copy
+// remembers it.
 type Answer struct {
 	Path    doc.Path
 	Deleted bool // the winner is a tombstone

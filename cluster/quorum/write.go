@@ -112,8 +112,8 @@ func (q *Write) Refusal() error {
 	return nil
 }
 
-// Fail tells that no copy is left to decide, or no time: whoever has not
-// answered counts as lost.
+// Fail tells that no copy is left to decide, or no time: every copy that has not answered counts as
+// lost.
 func (q *Write) Fail() {
 	q.lost = max(q.copies-q.stored, q.lost)
 	q.joining.lost = max(q.joining.copies-q.joining.stored, q.joining.lost)
@@ -157,8 +157,8 @@ func (q *Write) Follow(node int, joining bool, err error) {
 	}
 }
 
-// Withdraw tells that the deciding copy does not have the edit any more, nor
-// will those that stored it keep it: whatever they say, the outcome is Failed.
+// Withdraw tells that the deciding copy does not have the edit any more, nor will the copies that
+// stored it keep it: the outcome is Failed, for any answers of theirs.
 func (q *Write) Withdraw(err error) { q.gone = err }
 
 // Doubt returns why a deciding copy may have the edit although it did not say

@@ -73,8 +73,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestJointWrite: while copies are being filled, more than half of the full ones and more
-// than half of all have to have an edit, unless somebody asks for a number.
+// TestJointWrite: while copies are being filled, more than half of the full ones and more than half
+// of all have to have an edit, unless the request asks for a number.
 func TestJointWrite(t *testing.T) {
 	type step func(*Write)
 	decide := func(q *Write) { q.Decide(0, nil) }

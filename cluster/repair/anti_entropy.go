@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	// antiEntropyEvery is how often every pair of copies of this node is compared,
-	// whatever is known of it; a part of it is random, so that nodes do not do
-	// it together.
+	// antiEntropyEvery is how often every pair of copies of this node is compared, even if nothing
+	// is known to be missing; a part of it is random, so that nodes do not do it together.
 	antiEntropyEvery = 5 * time.Minute
 	// briskRate, longRate and slowRate are the pairs looked at per second: the
 	// first ones after the start of this node or the return of another one, the
@@ -61,8 +60,8 @@ func (w *antiEntropyPass) next(dbs meta.Databases, self string) (pairs []pair, m
 	return pairs, dbs.Index(w.after+"\x00") < dbs.Len()
 }
 
-// antiEntropy has the passes of a node: one after the other, those that somebody
-// waits for first, each at its rate. It is pure, like schedule.
+// antiEntropy has the passes of a node: one after the other, brisk ones first, each at its rate. It
+// is pure, like schedule.
 type antiEntropy struct {
 	self    string
 	jitter  func(n time.Duration) time.Duration

@@ -24,9 +24,9 @@ type Entry struct {
 	Source, Target uint64
 }
 
-// Checkpoint is what a source and a target are known to share. Both copies keep
-// it as a local document, so that a copy that lost its end, be it restored from
-// a backup or made anew, is noticed: only entries that both remember count.
+// Checkpoint records what a source and a target are known to share. Both copies keep it as a local
+// document, so that a copy that lost its end, be it restored from a backup or made anew, is
+// noticed: only entries that both remember count.
 type Checkpoint struct {
 	Source, Target [16]byte // uuids of the copies
 	History        []Entry  // newest first, both numbers falling

@@ -95,9 +95,8 @@ func TestHistoryIsThinned(t *testing.T) {
 	})
 }
 
-// TestResumeMissesNothing: whatever two copies went through, a client that has
-// seen one of them up to some point and goes on in the other gets to know the
-// state of every document.
+// TestResumeMissesNothing: for any history of two copies, a client that has seen one of them up to
+// some point and goes on in the other gets to know the state of every document.
 func TestResumeMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()

@@ -12,9 +12,8 @@ import (
 	"divan/storage/fault"
 )
 
-// TestRandomHistoriesConverge: whatever was written, deleted, branched and
-// purged on three copies that exchange little, and however pushes were
-// interleaved with that, in the end all hold the same, and nothing else is
+// TestRandomHistoriesConverge: for any writes, deletions, branches and purges on three copies that
+// exchange little, and any pushes in between, in the end all hold the same, and nothing else is
 // gone than what was purged.
 func TestRandomHistoriesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +71,7 @@ func (h *history) step() {
 			h.wrote(id, n.remove(id, r))
 		}
 	case "branch":
-		parent := h.live(n, id) // a revision has one parent, whoever makes it
+		parent := h.live(n, id) // a revision has one parent, on any node that makes it
 		h.wrote(id, n.branch(id, parent, fmt.Sprint("branch", rapid.IntRange(0, 9).Draw(t, "branch"), " of ", parent), `{"b":1}`))
 	case "purge":
 		leaves, err := n.OpenRevs(context.Background(), shard.OpenRevsRequest{Copy: n.copy, ID: id, All: true})
@@ -131,9 +130,8 @@ func (h *history) wrote(id string, r doc.Rev) {
 	delete(h.purged, r) // written again
 }
 
-// check fails when a revision is unknown everywhere that nobody purged. With
-// purges of descendants its ancestors go, so documents with purges are left
-// out.
+// check fails when a revision that was not purged is unknown everywhere. With purges of descendants
+// its ancestors go, so documents with purges are left out.
 func (h *history) check() {
 	n := h.nodes[0]
 	for id, revs := range h.written {

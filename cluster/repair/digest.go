@@ -11,11 +11,10 @@ import (
 	"divan/storage/fault"
 )
 
-// A digest is the changes of a copy behind a sequence, each as one number made
-// of the document's id and leaves. When all is well, what a copy has taken
-// since the last checkpoint is what the other one has taken as well: the
-// numbers of the target tell the source so without a read of a single document
-// on either side. What is not among them is asked about one by one.
+// A digest is the changes of a copy behind a sequence, each as one number made of the document's id
+// and leaves. When all is well, both copies have taken the same changes since the last checkpoint:
+// the numbers of the target tell the source so without a read of a single document on either side.
+// Changes that are not among them are asked about one by one.
 
 const (
 	// maxDigest bounds the changes of one digest.
@@ -25,8 +24,8 @@ const (
 	spareDigest = 1000
 )
 
-// seed makes the numbers of one digest. It is random for each, so that nobody
-// can choose ids whose numbers are the same.
+// seed makes the numbers of one digest. It is random for each, so that no client can choose ids
+// whose numbers are the same.
 type seed [2]uint64
 
 func newSeed() seed { return seed{rand.Uint64(), rand.Uint64()} }

@@ -41,7 +41,7 @@ func TestErrorsAreRetried(t *testing.T) {
 	})
 }
 
-// Whatever call fails, and however often, nothing is lost or half done.
+// Nothing is lost or half done, whichever call fails, and however often.
 func TestEveryCallMayFail(t *testing.T) {
 	for at := 1; ; at++ {
 		a, b := pair2(t)

@@ -43,7 +43,7 @@ type node struct {
 	engine *storage.Engine
 	copy   string
 	id     uint64            // of the copy in the map; 0: there is none
-	update func(copy string) // called for every update; nil: nobody
+	update func(copy string) // called for every update; nil: not called
 }
 
 // newNode starts a node with an empty copy.

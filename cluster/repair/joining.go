@@ -34,7 +34,7 @@ type joiner struct {
 	id   uint64
 }
 
-// joining is what is known about one of them.
+// joining is the state of one joiner.
 type joining struct {
 	// ids of the full copies that have brought it all they had, with the generation of the map that
 	// their nodes knew; if it leaves: of those to which it has

@@ -11,9 +11,9 @@ import (
 	"divan/storage/doc"
 )
 
-// TestAcknowledgedStaysReadable: whatever copies are lost one after the other, whichever nodes are
-// away or start again, and wherever writes arrived, every majority of the full copies has one that
-// has what was acknowledged, and in the end all copies are full and have all.
+// TestAcknowledgedStaysReadable: copies are lost one after the other, nodes are away or start
+// again, and writes arrive at any of them. Every majority of the full copies has one that has each
+// acknowledged write, and in the end all copies are full and have all.
 func TestAcknowledgedStaysReadable(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -43,7 +43,7 @@ func (m *member) noPush() {
 	m.broken.Store(&refuse)
 }
 
-// only writes something that a node has alone and pushes to nobody by itself.
+// only writes something that a node has alone and does not push by itself.
 func (m *member) only(id string) {
 	m.t.Helper()
 	m.update = nil

@@ -30,7 +30,7 @@ type push struct {
 	asked   int            // batches that the target was asked about
 }
 
-// outcome is what came of a push.
+// outcome tells how far a push came.
 type outcome struct {
 	more   bool   // its turn is over, but there is more to push
 	upto   uint64 // of the source: what the target has now
@@ -75,9 +75,9 @@ func (p *push) run(ctx context.Context) (outcome, error) {
 	return o, p.follow(ctx, &o)
 }
 
-// purges brings the purges of both ends to each other. Then it offers what the
-// source has of the documents that it brought purges of, whatever the checkpoint
-// says: the target may have lost by such a purge what was written again since.
+// purges brings the purges of both ends to each other. Then it offers what the source has of the
+// documents that it brought purges of, regardless of the checkpoint: the target may have lost by
+// such a purge what was written again since.
 //
 // How far the target's log has been fetched is not noted: its own push, which
 // offers what the target has, goes by that.
@@ -184,8 +184,8 @@ func (p *push) keep(ctx context.Context, o *outcome, upto uint64) error {
 // is missing.
 const maxTurn = 100
 
-// learn gets to know what the target has taken since the checkpoint, or since
-// it was made. Whatever prevents that only makes the push ask more.
+// learn gets to know what the target has taken since the checkpoint, or since it was made. A
+// failure only makes the push ask more.
 func (p *push) learn(ctx context.Context) {
 	if p.digest == nil || p.target.seq == 0 {
 		return

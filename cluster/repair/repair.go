@@ -20,7 +20,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Map is what repair has to know of the cluster; *meta.Meta is one.
+// Map is the part of the cluster's metadata that repair uses; *meta.Meta is one.
 type Map interface {
 	WaitReady(ctx context.Context) error
 	Databases() meta.Databases
@@ -38,8 +38,8 @@ type Peers interface {
 	Subscribe(f func(node string, up bool)) (cancel func())
 }
 
-// Options are what a Repair is made of. All are required but Logger, and Peers and Ask on a node
-// that stands alone: there it brings those of its own copies in line whose ranges overlap.
+// Options configures a Repair. All are required but Logger, and Peers and Ask on a node that stands
+// alone: there it brings those of its own copies in line whose ranges overlap.
 type Options struct {
 	Node   string // this node, as the shard maps name it
 	Meta   Map
@@ -259,7 +259,7 @@ func (r *Repair) bringLocalDocs(ctx context.Context, it *item, p *push, role rol
 	return nil
 }
 
-// role is what a push does besides bringing copies in line.
+// role describes the work of a push besides bringing copies in line.
 type role struct {
 	source, target uint64 // ids of the copies
 	known          uint64 // generation of the map that this node knows

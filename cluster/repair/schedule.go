@@ -28,8 +28,8 @@ const (
 	// again; it doubles from one to the other.
 	firstPause = time.Second
 	lastPause  = time.Minute
-	// awayPause is how often a push is tried to a node that is away. Its return
-	// starts the push at once; this is for the case that nobody noticed.
+	// awayPause is how often a push is tried to a node that is away. Its return starts the push at
+	// once; this is for a return that went unnoticed.
 	awayPause = 30 * time.Second
 )
 
@@ -128,7 +128,7 @@ func (s *schedule) hurry(it *item, now time.Time) {
 	}
 }
 
-// hint is want for a target that somebody has found to miss something.
+// hint is want for a target that was found to miss something.
 func (s *schedule) hint(p pair, now time.Time) { s.want(p, now) }
 
 // sync is want for a round that an operator asks for, or a copy that is filled: no pause is waited

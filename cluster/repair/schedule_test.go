@@ -163,7 +163,7 @@ func TestTurnsGoRound(t *testing.T) {
 	p.expect(1, "xb ")
 }
 
-// Whatever happens, no pair runs twice at once, limits hold, and what is asked
+// In any sequence of events no pair runs twice at once, limits hold, and every push that is asked
 // for runs in the end.
 func TestScheduleRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// progress is what a push tells about itself while it runs, and what it knows
-// from earlier runs of the same pair.
+// progress holds the figures of a push that runs, and what it knows from earlier runs of the same
+// pair.
 type progress struct {
 	stall *time.Timer // ends a push that makes no progress; nil: none does
 	held  bool        // the source's log of purges waits for the target; belongs to the push

@@ -29,8 +29,8 @@ type world struct {
 	config *config.Holder
 	nodes  map[string]*member
 	names  []string
-	// answered is called when a message of a node was answered, before that
-	// hears the answer; nil: nobody is.
+	// answered is called when a message of a node was answered, before that node hears the answer;
+	// nil: not called.
 	answered atomic.Pointer[func(ctx context.Context, from string, request []byte)]
 
 	mu   sync.Mutex
@@ -38,7 +38,7 @@ type world struct {
 	last int
 }
 
-// sub is somebody who is told which nodes can be reached from one of them.
+// sub is a subscriber that is told which nodes can be reached from one of them.
 type sub struct {
 	node string
 	f    func(node string, up bool)
@@ -188,7 +188,7 @@ func (m *member) join() uint64 {
 func (m *member) make(id uint64) {
 	m.t.Helper()
 	err := m.Copies.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
-	for fault.Is(err, fault.Exists) { // somebody reads the copy that was dropped
+	for fault.Is(err, fault.Exists) { // a reader still has the copy that was dropped
 		<-time.After(time.Millisecond)
 		err = m.Copies.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
 	}
@@ -213,14 +213,14 @@ func (m *member) restart() {
 	was := m.down.Load()
 	m.setDown(true)
 	m.stopRepair()
-	synctest.Wait() // nobody is in the middle of a call
+	synctest.Wait() // no goroutine is in the middle of a call
 	m.stop()
 	m.open()
 	m.startRepair()
 	m.setDown(was)
 }
 
-// setDown makes a node unreachable, or reachable again, and tells everybody.
+// setDown makes a node unreachable, or reachable again, and tells every subscriber.
 func (m *member) setDown(down bool) {
 	m.down.Store(down)
 	m.world.mu.Lock()
@@ -351,7 +351,7 @@ func TestHintsPushAtOnce(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		w.wait(time.Minute)
 		a, b, c := w.node(0), w.node(1), w.node(2)
-		a.update = nil // nobody notices the update itself
+		a.update = nil // the update itself is not noticed
 		a.put("x", doc.Rev{}, `{}`)
 		a.repair.Missed(a.copy, b.name)
 		w.wait(10 * time.Millisecond)

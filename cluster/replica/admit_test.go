@@ -12,8 +12,8 @@ import (
 	"divan/storage/fault"
 )
 
-// TestOtherCopyDoesNotAnswer: a request that is meant for another copy than the one that
-// lies under the name is refused, whatever it asks for, here and from another node.
+// TestOtherCopyDoesNotAnswer: any request that is meant for another copy than the one that lies
+// under the name is refused, here and from another node.
 func TestOtherCopyDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p := answering(t)
@@ -41,7 +41,7 @@ func admitted(t *testing.T, local *Local, p Remote) {
 		for _, tc := range []struct {
 			name  string
 			id    uint64 // that is asked for
-			place Place  // that the map has; of generation 0: nobody asks it
+			place Place  // in the map; of generation 0: the map is not asked
 			ok    bool
 		}{
 			{named, 5, Place{ID: 5, Generation: 7}, true},
@@ -247,7 +247,7 @@ func TestRepairGoesByDirectories(t *testing.T) {
 	}
 }
 
-// TestDropIsNotJudged: whatever the map says, a copy is dropped that its database took along.
+// TestDropIsNotJudged: a copy whose database is gone is dropped, regardless of the map.
 func TestDropIsNotJudged(t *testing.T) {
 	local := newLocal(t)
 	local.held.Place = func(string) Place {

@@ -8,7 +8,7 @@ import (
 	"divan/storage/doc"
 )
 
-// DocsHead is what a copy tells about a listing before its rows.
+// DocsHead is the metadata that a copy sends before the rows of a listing.
 type DocsHead struct {
 	Total, Before uint64 // live documents in the copy; those before the range in its direction
 	Seq           uint64 // the moment

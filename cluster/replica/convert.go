@@ -266,8 +266,7 @@ func appendList[M, T any](dst []T, messages []*M, decode func(m *M) T) []T {
 // name is a string that outlives its message.
 func name(s string) string { return strings.Clone(s) }
 
-// text is the bytes as a string without a copy; nobody may write to them any
-// more.
+// text is the bytes as a string without a copy; they must not change any more.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // raw is the string as bytes without a copy, to be read only.

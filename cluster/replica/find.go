@@ -8,7 +8,7 @@ import (
 	"divan/shard/view"
 )
 
-// FindHead is what a copy tells before the documents that match a selector.
+// FindHead is the metadata that a copy sends before the documents that match a selector.
 type FindHead struct {
 	Seq uint64 // of the copy, that the answer reflects
 }

@@ -8,9 +8,9 @@ import (
 	"divan/storage/fault"
 )
 
-// Listing is an open listing of one copy at one moment: H is what the copy tells
-// before the rows, B a batch of them. It ends early with an error when the context
-// it was opened with does, and holds what it reads from until it is closed.
+// Listing is an open listing of one copy at one moment: H is the metadata that the copy sends
+// before the rows, B a batch of them. It ends early with an error when the context it was opened
+// with does, and holds what it reads from until it is closed.
 type Listing[H, B any] struct {
 	Head H
 	Stream[B]

@@ -25,8 +25,8 @@ type Held struct {
 	// Make makes a copy that the map says should be here and that is not there yet. nil:
 	// nothing is made.
 	Make func(ctx context.Context, name string) error
-	// Dropped is told the name of a copy that is about to be dropped because its database
-	// was deleted; nil: nobody is told.
+	// Dropped is called with the name of a copy that is about to be dropped because its database
+	// was deleted; nil: not called.
 	Dropped func(name string)
 }
 

@@ -217,8 +217,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestMarkOfBefore: a copy that a program of before has marked as incomplete reads and
-// decides nothing until it loses the mark, whatever the map says and whoever asks but repair.
+// TestMarkOfBefore: a copy that a program of before has marked as incomplete reads and decides
+// nothing until it loses the mark, under any map and for any caller but repair.
 func TestMarkOfBefore(t *testing.T) {
 	fs := vfs.NewMem()
 	m := marks.Set{Folder: marks.Folder{FS: fs, Path: "/data/rebuilding", Ensure: func(dir string) error { return fs.MkdirAll(dir, 0o755) }}}

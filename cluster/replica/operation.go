@@ -121,7 +121,7 @@ func shards[Q, A any](do func(l *shard.Local, ctx context.Context, q Q) (A, erro
 	return func(h *Held, ctx context.Context, q Q) (A, error) { return do(h.Shards, ctx, q) }
 }
 
-// declare makes a package variable of an operation: nobody assigns to it again.
+// declare makes a package variable of an operation, which is never assigned to again.
 func declare[Q, A any](o Operation[Q, A]) *Operation[Q, A] { return &o }
 
 // served is an operation of any kind.

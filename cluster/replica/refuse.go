@@ -9,7 +9,7 @@ import (
 	"divan/storage/fault"
 )
 
-// State is what a copy has to be to answer.
+// State is the state that a copy needs to have to answer.
 type State int
 
 // The states. A copy that is Complete is also Present, and so on.
@@ -23,7 +23,7 @@ const (
 	Dropped
 )
 
-// Place is what this node's map of a database says of a copy under a name here.
+// Place is the entry for a copy under a name here in this node's map of a database.
 type Place struct {
 	ID         uint64 // 0: the map has none here, or copies have no ids yet
 	State      ring.State
@@ -33,7 +33,7 @@ type Place struct {
 	Unnamed bool
 }
 
-// demand is what a call needs of its copy.
+// demand holds the requirements of a call on its copy.
 type demand struct {
 	needs   State
 	counted bool // a coordinator counts the answer: it holds for one map only
@@ -108,8 +108,7 @@ func (p Place) judge(to wire.Addressee, d demand) error {
 
 func errNoCopy() error { return fault.New(fault.NoCopy, "no_db_file") }
 
-// errMaintenance is what the client is told when no copy is left to ask
-// (api.md section 2).
+// errMaintenance is the error for the client when no copy is left to ask (api.md section 2).
 func errMaintenance() error {
 	return fault.New(fault.Unavailable, "Nodes are unable to service this request due to overloading or maintenance mode.")
 }

@@ -10,8 +10,8 @@ import (
 	"divan/shard/search/postings"
 )
 
-// SearchHead is what a copy tells before the hits of a full-text query: all of the answer but
-// the hits that are in no group.
+// SearchHead is the metadata that a copy sends before the hits of a full-text query: all of the
+// answer but the hits that are in no group.
 type SearchHead struct {
 	search.Answer
 }

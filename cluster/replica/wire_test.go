@@ -59,7 +59,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 	}
 }
 
-// Whatever a body holds, decoding it gives a request or an error.
+// For any body, decoding gives a request or an error.
 func FuzzBody(f *testing.F) {
 	for op := range wirepb.Op_name {
 		f.Add(uint8(op), []byte{10, 1, 'x'})

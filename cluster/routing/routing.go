@@ -124,7 +124,7 @@ type Table struct {
 	Partitioned bool // places on the ring go by the partition
 }
 
-// NewTable works out which copies hold what, by the map of a database; node is who asks.
+// NewTable works out which copies hold what, by the map of a database; node is the node that asks.
 func NewTable(m *meta.Database, node string) Table {
 	var all []fanout.Target
 	for _, s := range m.Shards {

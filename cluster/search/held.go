@@ -7,10 +7,10 @@ import (
 	"divan/storage/memory"
 )
 
-// held is what a query holds: all that the copies of this node have found until it is merged, and
-// what was taken from copies of other nodes. A copy that is opened late, after another one has
-// answered in its place, may add to it when the query has ended. That counts nothing, because the
-// answer of the copy is dropped.
+// held counts the memory of a query: all that the copies of this node have found until it is
+// merged, and what was taken from copies of other nodes. A copy that is opened late, after another
+// one has answered in its place, may add to it when the query has ended. That counts nothing,
+// because the answer of the copy is dropped.
 //
 // LOCKS: mu is above that of the budget. Copies add side by side.
 type held struct {
@@ -45,7 +45,7 @@ func (h *held) end(n int) (taken int) {
 	return h.bytes.Taken()
 }
 
-// head is what a copy tells before its hits.
+// head is the metadata that a copy sends before its hits.
 type head struct {
 	replica.SearchHead
 	counted bool // its hits are: the copy is of this node, and has them all in memory

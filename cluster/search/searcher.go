@@ -15,7 +15,7 @@ import (
 	"divan/storage/memory"
 )
 
-// Options are what a Searcher is made of. All are required.
+// Options configures a Searcher. All are required.
 type Options struct {
 	Config *config.Holder
 	Logger *zap.Logger
@@ -32,7 +32,7 @@ func New(o Options) (*Searcher, error) {
 	return &Searcher{o}, nil
 }
 
-// Query is what is asked of an index of a database.
+// Query is a query of an index of a database.
 type Query struct {
 	Definition *search.Definition
 	search.Request

@@ -223,16 +223,15 @@ func (s Seq) Lowest(r ring.Range) uint64 {
 	return s.least(r, func(m Mark) uint64 { return m.Seq })
 }
 
-// Head is what a copy tells about its changes before its rows.
+// Head is the metadata that a copy sends before the rows of its changes.
 type Head struct {
 	Seq     uint64 // the moment: the last sequence there is
 	UUID    [16]byte
 	Origins []Origin
 }
 
-// Origin names a copy that this one continues: whatever that one held up to a
-// sequence is in this one under the same sequence. Only a range that was split
-// has origins.
+// Origin names a copy that this one continues: every change that the origin held up to a sequence
+// is in this copy under the same sequence. Only a range that was split has origins.
 type Origin struct {
 	UUID [16]byte
 	Upto uint64

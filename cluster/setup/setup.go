@@ -1,4 +1,4 @@
-// Package setup is what /_cluster_setup tells and does: how far a node is set up, and the
+// Package setup does the work of /_cluster_setup: it tells how far a node is set up, and makes the
 // settings and databases that are missing. It changes both through cluster/meta.
 package setup
 

@@ -6,6 +6,6 @@
 //     answers of different nodes do not go back and forth: every answer is stable.
 //   - A copy that breaks off is replaced by another one, behind the row that was
 //     given out last ([fanout.FailoverStream]).
-//   - Rows stay in the batches they came in; the merge sees their keys. Nothing is
-//     read that nobody asks for: copies are told how many rows will be wanted.
+//   - Rows stay in the batches they came in; the merge sees their keys. No row is read that
+//     is not asked for: copies are told how many rows will be wanted.
 package view

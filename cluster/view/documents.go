@@ -27,7 +27,7 @@ type documents struct {
 	bytes  int           // that are counted on held
 }
 
-// link is what the value of a row says about the document of the row.
+// link names the document of a row, as the value of the row does.
 type link struct {
 	id  string
 	rev doc.Rev // zero: the winner

@@ -12,8 +12,8 @@ import (
 	index "divan/shard/view"
 )
 
-// Info is what a database tells about the index of a design document (api.md
-// section 12). Sizes and sequences are sums over the ranges of the ring.
+// Info describes the index of a design document (api.md section 12). Sizes and sequences are sums
+// over the ranges of the ring.
 type Info struct {
 	Signature, Language    string
 	Seq, PurgeSeq          uint64 // that the index reflects

@@ -19,7 +19,7 @@ import (
 	"divan/storage/memory"
 )
 
-// Options are what Views are made of. All are required.
+// Options configures Views. All are required.
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Config      *config.Holder

@@ -4,9 +4,9 @@ package window
 import "divan/storage/memory"
 
 const (
-	windowFirst = 16        // documents of the first window, whose size nobody knows
+	windowFirst = 16        // documents of the first window, whose size is unknown
 	windowBytes = 4 << 20   // of documents that a window is to have, going by the one before
-	maxHeld     = 250 << 20 // of documents that a window has at most, whatever the one before was like
+	maxHeld     = 250 << 20 // of documents that a window has at most, regardless of the one before
 )
 
 // Window says how many documents are read at a time when a request names them:

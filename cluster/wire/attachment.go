@@ -14,7 +14,7 @@ import (
 // chunkSize is how many bytes of an attachment travel in one message.
 const chunkSize = 64 << 10
 
-// errAborted is what the other side sees of an upload that is given up.
+// errAborted is the error of an upload that is given up, as the other side sees it.
 var errAborted = errors.New("the upload was given up")
 
 // ReadAttachment reads stored bytes of a copy on the node. Only what is read is
@@ -162,7 +162,7 @@ func (s *attachmentWriter) Close() error {
 	err := s.err
 	s.end()
 	if err == nil {
-		s.err = errAborted // of whatever is tried after that
+		s.err = errAborted // of any later call
 	}
 	return err
 }

@@ -55,7 +55,7 @@ type clientConn struct {
 	used    atomic.Int64 // time of the last call, nanoseconds
 	streams atomic.Int64 // streams that are open beside Exchange and Ping
 	watches *watches
-	dones   sync.Pool // of chan struct{} with room for one value, which nobody will send to any more
+	dones   sync.Pool // of chan struct{} with room for one value, to which no goroutine will send any more
 
 	mu struct {
 		sync.Mutex
@@ -164,7 +164,7 @@ func (l *clientConn) receive(exchange grpc.ClientStream) error {
 	}
 }
 
-// answer wakes who waits for it; nobody may be left.
+// answer wakes the caller that waits for it; it may have given up.
 func (l *clientConn) answer(w *inMessage) {
 	l.mu.Lock()
 	c := l.mu.calls[w.call]
@@ -316,8 +316,8 @@ func (l *clientConn) acquire(ctx context.Context, room *semaphore.Weighted, weig
 	return l.gone(nil)
 }
 
-// gone is the error of what the end of the connection has ended; err is what has been
-// seen of it.
+// gone returns the error of a call that the end of the connection has ended; err is the error that
+// was seen of that end.
 func (l *clientConn) gone(err error) error {
 	if cause := context.Cause(l.ctx); cause != nil {
 		err = cause

@@ -20,8 +20,8 @@ func of(origin string, foreign *[]string) func(*Port) {
 	}
 }
 
-// Nodes of different clusters that know the same secret refuse each other,
-// whatever a connection is for and whoever dials, and each is told once.
+// Nodes of different clusters that know the same secret refuse each other, for any purpose of a
+// connection and whichever node dials, and each is told once.
 func TestOtherClusterIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNet()
@@ -44,8 +44,8 @@ func TestOtherClusterIsRefused(t *testing.T) {
 	})
 }
 
-// Who is part of no cluster yet reaches everybody, and a node that does not
-// know how it begins takes no Raft connections.
+// A node that is part of no cluster yet reaches every node, and takes no Raft connections before it
+// knows its cluster.
 func TestClusterNotKnownYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNet()

@@ -77,7 +77,7 @@ func (s *sub) Close() error {
 		for {
 			select {
 			case c := <-s.conns:
-				_ = c.Close() // nobody has seen it
+				_ = c.Close() // no caller has seen it
 			default:
 				return
 			}
@@ -95,8 +95,7 @@ func (s *sub) open() bool {
 	}
 }
 
-// offer hands a connection to Accept, or closes it when nobody takes it in
-// time.
+// offer hands a connection to Accept, or closes it when no caller takes it in time.
 func (s *sub) offer(c *Conn, wait time.Duration) {
 	t := time.NewTimer(wait)
 	defer t.Stop()

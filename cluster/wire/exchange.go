@@ -48,7 +48,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.F
 	defer cancel()
 	wg.Go(func() {
 		if e.frames.run(ctx, stream.Send) != nil {
-			cancel() // nobody hears the answers any more
+			cancel() // the other node does not hear the answers any more
 		}
 	})
 	return e.take(stream)
@@ -154,8 +154,7 @@ func (e *session) context(w *inMessage) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// stop ends a call that nobody waits for any more. Its answer is not wanted,
-// but comes all the same.
+// stop ends a call whose caller has given up. Its answer is not wanted, but comes all the same.
 func (e *session) stop(call uint64) {
 	e.mu.Lock()
 	cancel := e.mu.running[call]

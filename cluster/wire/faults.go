@@ -82,8 +82,8 @@ func (e ending) Error() string {
 // Unwrap makes errors.Is find the end of the context.
 func (e ending) Unwrap() error { return e.is }
 
-// unsent is the error of a call that never left this node, so that it may be
-// repeated, or done elsewhere, whatever it would have changed.
+// unsent is the error of a call that never left this node, so that it may be repeated, or done
+// elsewhere, even if it changes something.
 type unsent struct{ error }
 
 // NotSent reports that the other node got nothing of the call.

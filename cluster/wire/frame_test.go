@@ -27,8 +27,8 @@ func copyOf(t *rapid.T, f *wirepb.Frame) *received {
 	return &in
 }
 
-// Whatever is put on a frame writer in whatever order comes out whole, frames stay
-// small, and no message waits while another sends two pieces.
+// Messages that are put on a frame writer in any order come out whole, frames stay small, and no
+// message waits while another sends two pieces.
 func TestLane(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 3*frameSize)), 1, 30).Draw(t, "sizes")
@@ -152,8 +152,8 @@ func TestBuffers(t *testing.T) {
 	buffers{}.Put(&odd) // not one of ours: not kept
 }
 
-// Whatever comes in a frame, it is an error or pieces, and takes no more memory
-// than it has bytes, nearly.
+// The result of any frame is an error or pieces, and takes no more memory than the frame has bytes,
+// nearly.
 func FuzzFrame(f *testing.F) {
 	for _, p := range []*wirepb.Piece{
 		{Call: 1, Op: wirepb.Op_OPEN, Data: []byte("x"), Timeout: 5},

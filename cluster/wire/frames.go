@@ -53,8 +53,8 @@ func (p *outMessage) end() {
 	}
 }
 
-// frameWriter sends messages over one stream: whatever waits goes into one frame, and
-// of a large body one piece at a time. A lone message is sent at once.
+// frameWriter sends messages over one stream: all messages that wait go into one frame, and of a
+// large body one piece at a time. A lone message is sent at once.
 type frameWriter struct {
 	mu struct {
 		sync.Mutex

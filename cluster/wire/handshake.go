@@ -74,7 +74,7 @@ const (
 	welcome      verdict = 0
 	wrongNode    verdict = 1 // the dialer wants another node
 	wrongVersion verdict = 2
-	notServed    verdict = 3 // nobody here takes connections of that purpose
+	notServed    verdict = 3 // this node takes no connections of that purpose
 	wrongProof   verdict = 4 // carries no proof of the listener
 	wrongOrigin  verdict = 5 // the dialer is part of another cluster
 )
@@ -105,13 +105,13 @@ func (v versions) common(o versions) (uint16, bool) {
 	return high, high >= max(v.min, o.min)
 }
 
-// greeting is what a hello and a challenge tell.
+// greeting is the content of a hello or a challenge.
 type greeting struct {
 	versions versions
 	purpose  purpose // hello only
 	nonce    [nonceSize]byte
 	name     string // of the sender
-	wanted   string // hello only: the node that the dialer wants; empty: whoever it is
+	wanted   string // hello only: the node that the dialer wants; empty: any node
 	origin   string // of the sender's cluster; empty: it knows of none
 }
 
@@ -222,8 +222,8 @@ func newTranscript(secret string, hello, challenge, binding []byte) (*transcript
 	return &transcript{key: key, hello: hello, challenge: challenge, binding: binding}, nil
 }
 
-// proof is the HMAC of one side over the transcript; extra is what only that
-// side's frame adds.
+// proof is the HMAC of one side over the transcript; extra is the part that only that side's frame
+// adds.
 func (t *transcript) proof(label string, extra []byte) []byte {
 	mac := hmac.New(sha256.New, t.key)
 	for _, part := range [][]byte{[]byte(label), t.hello, t.challenge, t.binding} {
@@ -243,7 +243,7 @@ func (t *transcript) listener(v verdict, told []byte) []byte {
 	return t.proof("listener", append([]byte{byte(v)}, told...))
 }
 
-// identity is what one side of a handshake says and knows.
+// identity is the name of one side of a handshake, and its knowledge.
 type identity struct {
 	name     string
 	origin   string
@@ -334,7 +334,7 @@ func (id identity) hear(r io.Reader, t *transcript, listener *greeting) (verdict
 	return v, nil
 }
 
-// conclude is what the dialer makes of a proven verdict.
+// conclude returns the dialer's outcome for a proven verdict.
 func conclude(own, other greeting, v verdict) (agreed, error) {
 	version, ok := own.versions.common(other.versions)
 	foreign := own.foreign(other)
@@ -354,8 +354,8 @@ func conclude(own, other greeting, v verdict) (agreed, error) {
 	return agreed{node: other.name, version: version, purpose: own.purpose, origin: other.origin, said: own.origin}, nil
 }
 
-// admit does the listener's part of the handshake; serves tells whether
-// somebody takes connections of a purpose.
+// admit does the listener's part of the handshake; serves tells whether this node takes connections
+// of a purpose.
 func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, error) {
 	if id.secret == "" {
 		return agreed{}, errNoProof

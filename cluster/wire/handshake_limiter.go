@@ -110,8 +110,8 @@ func (d *handshakeLimiter) enter(c net.Conn, now time.Time) (done func(), ok boo
 	}, true
 }
 
-// hold closes a connection, but not at once unless there are too many: whoever waits
-// for the end of one to begin another is slowed down.
+// hold closes a connection, but not at once unless there are too many: a dialer that waits for the
+// end of one to begin another is slowed down.
 func (d *handshakeLimiter) hold(c net.Conn) {
 	d.mu.Lock()
 	ok := d.mu.held < maxHeld

@@ -10,10 +10,9 @@ import (
 	"divan/cluster/wire/wirepb"
 )
 
-// Rows is a listing of a copy on another node. Each part of rows answers a
-// command, so that the other node reads no further than somebody wants; from the
-// second part on one is asked for ahead, from the third on two. One goroutine may
-// call Next while another calls Pending.
+// Rows is a listing of a copy on another node. Each part of rows answers a command, so that the
+// other node reads no further than the caller wants; from the second part on one is asked for
+// ahead, from the third on two. One goroutine may call Next while another calls Pending.
 type Rows struct {
 	opened
 	turn   chan struct{} // held by the one that receives: two would take each other's parts
@@ -128,7 +127,7 @@ func (s *Rows) Pending(after uint64) (uint64, error) {
 	return s.pending(after)
 }
 
-// take waits until nobody else receives, or the request ends.
+// take waits until no other goroutine receives, or the request ends.
 func (s *Rows) take() error {
 	select {
 	case s.turn <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Message is what the generated messages have.
+// Message holds the methods that all generated messages have.
 type Message interface {
 	SizeVT() int
 	MarshalToSizedBufferVT(b []byte) (int, error)
@@ -23,8 +23,8 @@ type Request struct {
 	Body  Message
 }
 
-// Operations is what a node does for others with its copies. What is not in it
-// is refused with fault.Unavailable.
+// Operations holds the functions by which a node serves other nodes with its copies. A call of
+// another operation is refused with fault.Unavailable.
 type Operations struct {
 	Calls          map[wirepb.Op]Call
 	Listings       map[wirepb.Op]Listing
@@ -80,7 +80,7 @@ type Class int
 
 // The classes.
 const (
-	ClassRead  Class = iota // waits for nobody
+	ClassRead  Class = iota // waits for no other call
 	ClassWrite              // its validation may read elsewhere
 	ClassAsk                // anything
 	classes

@@ -38,7 +38,7 @@ type Pool struct {
 
 type subscriber struct{ f func(node string, up bool) }
 
-// NewPool returns a pool that connects to nobody before Run. log may be nil.
+// NewPool returns a pool that makes no connection before Run. log may be nil.
 func NewPool(p *Port, log *zap.Logger) *Pool {
 	if log == nil {
 		log = zap.NewNop()

@@ -21,8 +21,7 @@ const (
 	acceptPauseMax = time.Second     // between attempts while the system refuses to accept
 )
 
-// PortOptions are what a Port is made of. Self, Network, Address, Secret and
-// Resolve are required.
+// PortOptions configures a Port. Self, Network, Address, Secret and Resolve are required.
 type PortOptions struct {
 	Self    string                                      // name of this node
 	Network Network                                     // where it listens and dials
@@ -260,9 +259,8 @@ func (p *Port) tls() *tls.Config {
 	return p.o.TLS()
 }
 
-// dial connects to an address for a purpose. node is who has to be there,
-// empty when any node of the cluster will do. It ends with ctx, with Run, and
-// after handshakeTime.
+// dial connects to an address for a purpose. node is the node that has to be there, empty when any
+// node of the cluster will do. It ends with ctx, with Run, and after handshakeTime.
 func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
@@ -295,7 +293,7 @@ func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn
 	return c, nil
 }
 
-// dialNode is dial by name. The error is fault.NodeDown for whatever reason.
+// dialNode is dial by name. The error is always fault.NodeDown.
 func (p *Port) dialNode(ctx context.Context, u purpose, node string) (*Conn, error) {
 	address, ok := p.o.Resolve(node)
 	if !ok {

@@ -374,8 +374,8 @@ func FuzzGreeting(f *testing.F) {
 	})
 }
 
-// Whatever a stranger sends, it never becomes a connection, and nothing after
-// the frames of the handshake is read.
+// No bytes that a stranger sends ever make a connection, and nothing after the frames of the
+// handshake is read.
 func FuzzAdmit(f *testing.F) {
 	f.Add([]byte{0, 1, 'x'})
 	f.Add([]byte{0xff, 0xff})

@@ -36,7 +36,7 @@ const maxStreams = 4096
 // that is alive pings at least each second.
 const silentAfter = 5 * time.Second
 
-// ServerOptions are what a Server is made of.
+// ServerOptions configures a Server.
 type ServerOptions struct {
 	Operations  Operations         // on the copies of this node
 	Handlers    map[string]Handler // services that other nodes can Ask
@@ -54,7 +54,7 @@ type Server struct {
 
 var _ wirepb.NodeServer = (*Server)(nil)
 
-// NewServer returns a server that answers nobody before Run.
+// NewServer returns a server that answers no request before Run.
 func NewServer(o ServerOptions) *Server {
 	s := &Server{operations: o.Operations, handlers: o.Handlers, logger: o.Logger, inFlight: o.MaxInFlight}
 	if s.logger == nil {

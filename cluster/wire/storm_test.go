@@ -14,10 +14,9 @@ import (
 	"divan/storage/fault"
 )
 
-// Many callers of all sizes, some of whom give up, on a connection that is cut and
-// healed: whatever happens, an answer is the right one, an error is one of a
-// node that is down or of a caller that gave up, and in the end no room, slot
-// or call is left behind.
+// Many callers of all sizes, some of which give up, on a connection that is cut and healed: an
+// answer is always the right one, an error is one of a node that is down or of a caller that gave
+// up, and in the end no room, slot or call is left behind.
 func TestStorm(t *testing.T) {
 	seeds := 6
 	if testing.Short() {

@@ -9,12 +9,12 @@ import (
 	"net"
 )
 
-// bindingLabel names the keying material that ties a handshake to the TLS
-// connection it runs on, so that nobody in between can hold two of them.
+// bindingLabel names the keying material that ties a handshake to the TLS connection it runs on, so
+// that no man in the middle can hold two of them.
 const bindingLabel = "EXPORTER-divan-cluster-port"
 
-// listenerTLS makes a configuration one of a listener that wants a certificate
-// of the same authority from whoever connects.
+// listenerTLS makes a configuration one of a listener that wants a certificate of the same
+// authority from every dialer.
 func listenerTLS(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.MinVersion = tls.VersionTLS13

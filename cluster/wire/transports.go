@@ -50,8 +50,8 @@ func (l raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.
 	return c, nil
 }
 
-// GossipStreams is the port as memberlist's transport sees it: addresses are
-// host:port, because gossip is what finds out who is where.
+// GossipStreams is the port as memberlist's transport sees it: addresses are host:port, because
+// only gossip finds out which node is where.
 type GossipStreams struct {
 	in   *sub
 	port *Port
@@ -67,7 +67,7 @@ func (p *Port) Gossip() *GossipStreams {
 // once the streams or their port are closed.
 func (g *GossipStreams) Accept() (net.Conn, error) { return g.in.Accept() }
 
-// Dial opens a stream to whatever node of the cluster listens at host:port.
+// Dial opens a stream to the node of the cluster that listens at host:port.
 func (g *GossipStreams) Dial(ctx context.Context, address string) (net.Conn, error) {
 	c, err := g.port.dial(ctx, purposeGossip, "", address)
 	if err != nil {

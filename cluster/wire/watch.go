@@ -131,7 +131,7 @@ func (w *watches) forget(of *watched) {
 	delete(w.mu.byCopy, of.copy)
 }
 
-// run sends and receives until the connection ends, and wakes everybody then.
+// run sends and receives until the connection ends, and wakes every waiter then.
 func (w *watches) run() error {
 	defer w.end()
 	stream, err := w.conn.client.Watch(w.conn.ctx)

@@ -33,7 +33,7 @@ type Writer struct {
 	err error
 }
 
-// compressor is what lies outside of Go's heap.
+// compressor is the memory outside of Go's heap.
 type compressor struct {
 	tls     *libc.TLS
 	stream  uintptr // a z.Z_stream

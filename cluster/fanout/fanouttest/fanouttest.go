@@ -98,7 +98,7 @@ func (d *Database) Reads() *fanout.Latency { return &d.latency }
 // NoteRefusal implements fanout.Database.
 func (d *Database) NoteRefusal(error) {}
 
-// Renewed implements fanout.Database. Nobody changes the map.
+// Renewed implements fanout.Database. The map never changes.
 func (d *Database) Renewed(context.Context, fanout.Target) (fanout.Database, []fanout.Target, bool) {
 	return nil, nil, false
 }

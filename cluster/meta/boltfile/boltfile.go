@@ -137,7 +137,7 @@ type place struct {
 	inline []byte
 }
 
-// bounds are what the keys of a page lie between; nil: no bound.
+// bounds limits the keys of a page; nil: no bound.
 type bounds struct {
 	lo, hi []byte
 	depth  int // of pages above

@@ -80,9 +80,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestDamage: whatever byte is changed, reading ends, and what is read without a
-// problem has at most one key that nobody wrote. Keys may be missing, as a page
-// does not say whether it is the one that was meant, nor how much it should have.
+// TestDamage: after a change of any byte, reading ends, and what is read without a problem has at
+// most one key that was never written. Keys may be missing, as a page does not say whether it is
+// the one that was meant, nor how much it should have.
 func TestDamage(t *testing.T) {
 	for _, pairs := range []int{3, 150} {
 		file, want := written(t, pairs)

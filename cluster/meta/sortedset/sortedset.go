@@ -4,7 +4,7 @@ package sortedset
 
 import "iter"
 
-// Item is what a set holds.
+// Item is an element of a set.
 type Item interface {
 	SortKey() string // by its bytes the set is sorted; no two items have the same
 	Marked() bool    // Marked yields it

@@ -86,7 +86,7 @@ func (c *checkedRaft) AddVoter(id raft.ServerID, address raft.ServerAddress, _ u
 	if !member || !slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool { return s.ID == id }) {
 		return refusedChange{fmt.Errorf("%s is no member: it gets no vote", id)}
 	}
-	return c.Raft.AddVoter(id, address, f.Index(), timeout) // not if somebody was removed since
+	return c.Raft.AddVoter(id, address, f.Index(), timeout) // not if a server was removed since
 }
 
 // answers asks a node whether it is there now.

@@ -25,7 +25,7 @@ type candidate struct {
 // change is a change of who votes. When both are there, the demotion of a failed voter
 // comes first, else the promotion does.
 type change struct {
-	promote, demote string // names; empty: nobody
+	promote, demote string // names; empty: none
 }
 
 // Target returns how many nodes of n should vote: an odd number, since an

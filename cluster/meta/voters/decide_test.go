@@ -78,10 +78,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever the members are, taking the steps one by one comes to an end with
-// the right number of voters, as long as enough nodes are stable; there are never
-// more than maxVoters (one more for a moment below that), the leader stays, and
-// a voter that is not failed never goes without need.
+// For any members, taking the steps one by one comes to an end with the right number of voters, as
+// long as enough nodes are stable; there are never more than maxVoters (one more for a moment below
+// that), the leader stays, and a voter that is not failed never goes without need.
 func TestDecideSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "nodes")

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	firstPort      = 40000             // of those that nobody asked for
-	backlog        = 256               // connections that nobody has accepted yet
+	firstPort      = 40000             // of ports that are not asked for by number
+	backlog        = 256               // connections that have not been accepted yet
 	connectTimeout = 127 * time.Second // after which a dialer without a deadline gives up
 )
 
@@ -24,7 +24,7 @@ type Host struct {
 
 	// guarded by Network.mu
 	down      bool
-	silent    bool // down, and nobody has heard of it
+	silent    bool // down, and no other host has heard of it
 	nextPort  uint16
 	listeners map[uint16]*listener
 	sockets   map[uint16]*socket
@@ -186,8 +186,8 @@ func (h *Host) ListenPacket(ctx context.Context, address string) (net.PacketConn
 	return s, nil
 }
 
-// Dial implements wire.Network. It hangs while the way there or back is cut or
-// the other host was powered off, and is refused when nobody listens.
+// Dial implements wire.Network. It hangs while the way there or back is cut or the other host was
+// powered off, and is refused when there is no listener.
 func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 	addr, port, loopback, err := h.parse(address)
 	if err != nil {

@@ -5,8 +5,7 @@
 //
 // A Host has the methods of wire.Network. Hosts are known by their IP address.
 //
-// LOCKS: one mutex, Network.mu, guards everything. Nobody waits while holding
-// it.
+// LOCKS: one mutex, Network.mu, guards everything. No goroutine waits while holding it.
 package simnet
 
 import (
@@ -47,7 +46,7 @@ type Network struct {
 		hosts    map[netip.Addr]*Host // the latest of each address
 		standard Link
 		links    map[route]Link
-		pipes    map[*pipe]struct{} // that somebody may still use
+		pipes    map[*pipe]struct{} // that may still be used
 		changed  chan struct{}      // closed and replaced when a dialer should look again
 	}
 }
@@ -78,7 +77,7 @@ func (n *Network) Boot(ip string) (*Host, error) {
 		if !before.down {
 			return nil, fmt.Errorf("boot a host: %s is in use", ip)
 		}
-		before.resetLocked(n) // whoever still talks to it hears that it knows nothing of that
+		before.resetLocked(n) // a host that still talks to it hears that it knows nothing of that
 	}
 	h := &Host{network: n, addr: addr, nextPort: firstPort, listeners: map[uint16]*listener{}, sockets: map[uint16]*socket{}}
 	n.mu.hosts[addr] = h

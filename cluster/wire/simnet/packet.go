@@ -11,7 +11,7 @@ import (
 
 const (
 	maxPacket  = 65507 // bytes
-	maxWaiting = 512   // packets that nobody has read yet; more are lost
+	maxWaiting = 512   // packets that have not been read yet; more are lost
 )
 
 // packet is one datagram.
@@ -77,7 +77,7 @@ func (s *socket) next() (p *packet, next time.Time, changed <-chan struct{}, err
 	return &first, next, nil, nil
 }
 
-// WriteTo implements net.PacketConn. Nobody learns what became of the packet.
+// WriteTo implements net.PacketConn. The sender does not learn what became of the packet.
 func (s *socket) WriteTo(b []byte, to net.Addr) (int, error) {
 	addr, port, _, err := s.host.parse(to.String())
 	if err != nil {

@@ -356,8 +356,8 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// TestBrokenBothWays: whoever is told by a write that the other end is gone is
-// told so by a read at once, not when the end of the stream has come.
+// TestBrokenBothWays: an end that is told by a write that the other end is gone is told so by a
+// read at once, not when the end of the stream has come.
 func TestBrokenBothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a, b := start(t)

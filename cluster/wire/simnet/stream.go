@@ -12,7 +12,7 @@ import (
 // window is how many bytes of one direction may be under way or unread.
 const window = 256 << 10
 
-// segment is what one call wrote.
+// segment holds the bytes of one write.
 type segment struct {
 	data []byte
 	at   time.Time // when it is there, unless the link is cut until then
@@ -218,9 +218,9 @@ func (s *stream) write(b []byte) (n int, changed <-chan struct{}, limit time.Tim
 	}
 	known := !s.network.linkLocked(s.out.route).Cut && !s.network.linkLocked(s.out.route.back()).Cut
 	if s.out.deaf && known && !s.out.reader.host.silent {
-		// Whoever is told so when it writes must not be left waiting for the end
-		// when it reads: no real connection is broken in one direction only, and
-		// gRPC tries again without a pause until its reader has heard of it.
+		// An end that is told so when it writes must not be left waiting for the end when it reads:
+		// no real connection is broken in one direction only, and gRPC tries again without a pause
+		// until its reader has heard of it.
 		s.in.reset(now)
 		return 0, nil, limit, refusal("write", syscall.EPIPE)
 	}
