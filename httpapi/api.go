@@ -20,18 +20,18 @@ import (
 	"divan/httpapi/view"
 )
 
-// Deps is what the API stands on.
+// Deps are the parts and settings that the API is built from.
 type Deps = core.Deps
 
 // What the API asks of the node that it serves, and what it is told.
 type (
 	// Cluster are the other nodes.
 	Cluster = core.Cluster
-	// Limits are what the process may take for its clients.
+	// Limits bounds the resources that the process may take for its clients.
 	Limits = core.Limits
-	// Invitation is what a node needs to know to join a cluster.
+	// Invitation holds the data that a node needs to join a cluster.
 	Invitation = core.Invitation
-	// NodeInfo is what an invited node tells about itself.
+	// NodeInfo is an invited node's description of itself.
 	NodeInfo = core.NodeInfo
 	// SeedStatus tells how far a node has come with its seed list.
 	SeedStatus = core.SeedStatus

@@ -93,7 +93,7 @@ func TestInflatedDocument(t *testing.T) {
 	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
 }
 
-// TestLargeBodiesLeaveRoom: large bodies under way, whoever sends them and however slowly,
+// TestLargeBodiesLeaveRoom: large bodies under way, from any clients and however slow,
 // keep no small one out.
 func TestLargeBodiesLeaveRoom(t *testing.T) {
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "12600000"}})

@@ -9,8 +9,8 @@ import (
 	"divan/httpapi/apitest"
 )
 
-// Batches do not show: every entry is answered, in the order asked, whatever
-// is wrong with others.
+// Batches do not show: every entry is answered, in the order asked, even when other
+// entries are wrong.
 func TestBulkGetBatches(t *testing.T) {
 	a := nodeAPI(t, nil)
 	follow(t, a, []visit{{"adm", "PUT", "/db?q=3", "", 201, ""}})

@@ -37,8 +37,8 @@ func (b *meanwhileBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// Whoever may change the settings of a database may not change those of the
-// next one of its name, however late the body of the request comes.
+// An account that may change the settings of a database may not change those of the next
+// database of the same name, however late the body of the request comes.
 func TestSettingsOfTheNextDatabase(t *testing.T) {
 	a := nodeAPI(t, nil)
 	follow(t, a, []visit{

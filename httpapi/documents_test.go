@@ -392,8 +392,8 @@ func TestQueriesTakeAnyType(t *testing.T) {
 	}
 }
 
-// TestDeleteHasNoBatch checks that a deletion is waited for whatever the query
-// string says, so that its conflict is told.
+// TestDeleteHasNoBatch checks that a deletion is waited for with any query string, so that
+// its conflict is told.
 func TestDeleteHasNoBatch(t *testing.T) {
 	s := newSite(t, nil)
 	s.text(201, "PUT", "/db", nil)
@@ -470,8 +470,8 @@ func TestPartitionedIDs(t *testing.T) {
 	})
 }
 
-// TestDesignDocsNeedAnAdmin checks that whoever may write documents may not
-// write design documents, whatever the way.
+// TestDesignDocsNeedAnAdmin checks that an account that may write documents may not write
+// design documents, in any way.
 func TestDesignDocsNeedAnAdmin(t *testing.T) {
 	a := nodeAPI(t, nil)
 	const refusal = `{"error":"forbidden","reason":"You are not a db or server admin."}`

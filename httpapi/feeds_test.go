@@ -102,7 +102,7 @@ func TestSeqInterval(t *testing.T) {
 		if row.Seq == nil {
 			continue
 		}
-		// Whoever goes on from a row with a sequence sees exactly the others.
+		// A client that goes on from a row with a sequence sees exactly the others.
 		text := s.text(200, "GET", "/db/_changes?since="+*row.Seq, nil)
 		for _, later := range answer.Results {
 			if has := strings.Contains(text, `"id":"`+later.ID+`"`); has == seen[later.ID] {

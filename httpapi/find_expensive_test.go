@@ -14,8 +14,8 @@ import (
 
 const jsonBody = "Content-Type: application/json"
 
-// TestExpensiveSelectors asks 300 documents of 5 KB for what takes a second and more
-// with each: whoever asks is told so, with whatever the selector is used.
+// TestExpensiveSelectors runs selectors on 300 documents of 5 KB that take a second and
+// more with each: the client is told so, in every use of a selector.
 func TestExpensiveSelectors(t *testing.T) {
 	a := nodeAPI(t, nil)
 	const admin = "Authorization: Basic YWRtOnBhc3M="

@@ -57,7 +57,7 @@ func TestTextOrder(t *testing.T) {
 	}
 }
 
-// TestLargeIntegers: integers that have one double are told apart, whatever reads them.
+// TestLargeIntegers: integers that have one double are told apart by every reader.
 func TestLargeIntegers(t *testing.T) {
 	const a, b = "1895131128281567232", "1895131128281567233"
 	s := newSite(t, nil)

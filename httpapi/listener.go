@@ -25,10 +25,10 @@ import (
 // One of them is of CouchDB's API: an escape in the path that is none (api.md
 // section 1.1).
 
-// Attach makes srv serve the API, and returns the listener that srv is to
-// serve on. TLS goes below: l is what tls.NewListener has made. HTTP/2 is not
-// spoken on it. The handshake of a TLS connection has as long as the header of
-// a request, srv.ReadHeaderTimeout.
+// Attach makes srv serve the API, and returns the listener that srv is to serve on. TLS
+// goes below: l is then the listener that tls.NewListener has made. HTTP/2 is not spoken
+// on it. The handshake of a TLS connection has as long as the header of a request,
+// srv.ReadHeaderTimeout.
 func (a *API) Attach(srv *http.Server, l net.Listener) net.Listener {
 	srv.Handler = a
 	srv.ConnState = connState
@@ -76,9 +76,9 @@ func (l *listener) Accept() (net.Conn, error) {
 type conn struct {
 	*conns.Conn
 	api *API
-	// begins says that nothing was written since the connection was new or
-	// idle: what is written next begins an answer. Only there may a refusal
-	// be looked for, the same bytes in a document are nobody's business.
+	// begins says that nothing was written since the connection was new or idle: the next
+	// write begins an answer. A refusal may be looked for only there: in a document the same
+	// bytes are content.
 	begins bool
 	// read says that something was read since then, and badEscape what the
 	// request line in it was like.

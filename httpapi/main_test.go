@@ -42,7 +42,7 @@ func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*core.D
 // visit is one request of a test and what its answer has to be. An empty body
 // is not compared.
 type visit struct {
-	who    string // name:password of Basic, "adm" for the administrator, "" for nobody
+	who    string // name:password of Basic, "adm" for the administrator, "" for an anonymous client
 	method string
 	target string
 	send   string

@@ -7,9 +7,9 @@ import (
 	"divan/cluster/config"
 )
 
-// The list of replications in a database behind a prefix is for whoever may read it:
-// without credentials, but for those of one's own. What looks into documents is for
-// administrators.
+// The list of replications in a database behind a prefix is for every account that may
+// read it: without credentials, but for those of the account's own documents. Requests
+// that look into documents are for administrators.
 func TestListOfReplications(t *testing.T) {
 	s := newSite(t, config.Values{"couchdb": {"default_security": "everyone"}})
 	const (

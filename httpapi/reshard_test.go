@@ -13,7 +13,7 @@ import (
 	"divan/reshard/reshardtest"
 )
 
-// reshardAPI is an API whose jobs nobody works on.
+// reshardAPI is an API whose jobs stay as they are made.
 func reshardAPI(t *testing.T, values map[string]string) *API {
 	t.Helper()
 	const name = "divan@127.0.0.1"

@@ -24,8 +24,8 @@ func TestPasswordRulesThatDoNotCompile(t *testing.T) {
 	})
 }
 
-// TestRevisionOfNoDocument: a revision of a document that never was is a conflict, whatever else the shard holds
-// (api.md section 20, row 38).
+// TestRevisionOfNoDocument: a revision of a document that never was is a conflict, no
+// matter what else the shard holds (api.md section 20, row 38).
 func TestRevisionOfNoDocument(t *testing.T) {
 	const conflict = `{"error":"conflict","reason":"Document update conflict."}`
 	const rev = `{"_rev":"1-967a00dff5e02add41819138abb3284d"}`

@@ -172,7 +172,7 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 	} {
 		w := apitest.Ask(t, a, tt.method+" /_session", tt.body, asJSON)
 		challenge := ""
-		for name, values := range w.Header() { // whatever the spelling of the name
+		for name, values := range w.Header() { // in any spelling of the name
 			if strings.EqualFold(name, "WWW-Authenticate") {
 				challenge = strings.Join(values, "|")
 			}
@@ -226,5 +226,5 @@ func TestSessionFormWithoutEscapes(t *testing.T) {
 	}
 }
 
-// FuzzParseForm takes whatever comes, and what was escaped as it should comes
-// back as it was.
+// FuzzParseForm takes any input; a form that is escaped as it should be comes back as it
+// was.

@@ -40,7 +40,7 @@ const setupOK = `{"ok":true}`
 
 func refusal(reason string) string { return `{"error":"bad_request","reason":"` + reason + `"}` }
 
-// TestSetupUntrusted: a node whose certificate nobody known has signed is not called
+// TestSetupUntrusted: a node whose certificate no known authority has signed is not called
 // a wrong address only.
 func TestSetupUntrusted(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -59,7 +59,7 @@ func TestSetupUntrusted(t *testing.T) {
 func TestSetupRefusals(t *testing.T) {
 	const invalid = "Invalid Action'"
 	alone := nodeAPI(t, nil)
-	none, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody listens on
+	none, err := net.Listen("tcp", "127.0.0.1:0") // a port without a listener
 	apitest.Must(t, err)
 	closed := none.Addr().(*net.TCPAddr).Port
 	apitest.Must(t, none.Close())

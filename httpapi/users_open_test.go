@@ -8,7 +8,7 @@ import (
 	"divan/httpapi/apitest"
 )
 
-// TestUsersOpenForSignUp has a database of users that anybody may write to: strangers
+// TestUsersOpenForSignUp has a database of users that any client may write to: strangers
 // may sign up, and nothing else.
 func TestUsersOpenForSignUp(t *testing.T) {
 	a := nodeAPI(t, config.Values{"couchdb": {"users_db_security_editable": "true"}})

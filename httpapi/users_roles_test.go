@@ -11,7 +11,7 @@ import (
 
 // A user has only the roles that an administrator gave: neither those of a deletion of the
 // own document beside the live revision, nor former ones, nor those of a revision that is
-// no leaf, which nobody judges.
+// no leaf, which is not judged.
 func TestNoRolesFromOtherRevisions(t *testing.T) {
 	const (
 		admin = "Authorization: Basic YWRtOnBhc3M="

@@ -51,8 +51,9 @@ func TestVirtualHosts(t *testing.T) {
 	ask("GET /_utils/", app, "", 200, "")
 }
 
-// TestNamesOfVirtualHosts: a name of a host is one segment of a path, whatever a client has written, and what a
-// client tells about the path that it asked for does not count.
+// TestNamesOfVirtualHosts: a name of a host is one segment of a path, no matter what a
+// client has written, and a client's own header about the path that it asked for does not
+// count.
 func TestNamesOfVirtualHosts(t *testing.T) {
 	a := nodeAPI(t, config.Values{
 		"couchdb": {"default_security": "everyone"}, "chttpd": {"decode_plus_to_space": "true"},

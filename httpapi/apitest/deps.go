@@ -64,8 +64,8 @@ func (s storedUsers) Put(context.Context, string, auth.UserDoc) error { return n
 
 func (s storedUsers) Watch(context.Context, string, func(), func(string)) error { return nil }
 
-// FrontDeps is what an API without databases stands on: enough for everything
-// that answers before one is looked at. The administrator is adm with password
+// FrontDeps are the dependencies of an API without databases: enough for every request
+// that is answered before a database is looked at. The administrator is adm with password
 // pass.
 func FrontDeps(tb testing.TB, values config.Values) core.Deps {
 	tb.Helper()
@@ -79,9 +79,8 @@ func FrontDeps(tb testing.TB, values config.Values) core.Deps {
 	}
 }
 
-// NodeDeps is what the API of a whole node stands on: a file system in memory, one
-// copy of each shard, a Raft group of one, and the administrator adm with password
-// pass.
+// NodeDeps are the dependencies of the API of a whole node: a file system in memory, one
+// copy of each shard, a Raft group of one, and the administrator adm with password pass.
 func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))

@@ -10,8 +10,8 @@ import (
 	"divan/storage/doc"
 )
 
-// account is what authentication needs to know about one name. All but
-// upgrading is immutable once made.
+// account holds the data about one name that authentication needs. All but upgrading is
+// immutable once made.
 type account struct {
 	name       string
 	roles      []string
@@ -41,8 +41,8 @@ func (a *account) size() int {
 	return n
 }
 
-// parseAccount reads a user document. Members of the wrong type count as
-// missing: nobody can log in with half a hash.
+// parseAccount reads a user document. Members of the wrong type count as missing: no login
+// succeeds with half a hash.
 func parseAccount(u UserDoc) (*account, error) {
 	a := &account{name: u.Name, rev: u.Rev, inDB: true, conflicted: u.Conflicted, roles: []string{}}
 	h := hashMembers{scheme: nameSimple, prf: "sha", iterations: legacyIterations}

@@ -20,7 +20,7 @@ import (
 // Result says who sent a request.
 type Result struct {
 	User    shard.User // Anonymous when no handler recognised a credential
-	Handler string     // "cookie", "default", "jwt", "proxy"; empty for nobody
+	Handler string     // "cookie", "default", "jwt", "proxy"; empty: anonymous
 	// RefreshCookie is the value of a Set-Cookie header that prolongs the
 	// session, empty when none is due. It must not be sent when the answer
 	// sets the cookie itself (POST and DELETE /_session).
@@ -52,7 +52,7 @@ type UserStore interface {
 	Watch(ctx context.Context, db string, ready func(), changed func(name string)) error
 }
 
-// Options are what New needs.
+// Options configures an Authenticator.
 type Options struct {
 	Config *config.Holder
 	Users  UserStore
@@ -157,8 +157,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (Result, error) {
 	return nobody(), nil
 }
 
-// usable refuses an account whose document is in conflict: nobody knows which
-// of the passwords counts.
+// usable refuses an account whose document is in conflict: which of its passwords counts
+// is unknown.
 func (s *settings) usable(acc *account) error {
 	if acc.conflicted && !s.conflicted {
 		return fault.New(fault.Unauthorized,
@@ -167,13 +167,13 @@ func (s *settings) usable(acc *account) error {
 	return nil
 }
 
-// maxName is the longest name that is looked up, in bytes: names are kept in
-// the caches, and anybody may send one as long as the header of a request (I6).
+// maxName is the longest name that is looked up, in bytes: names are kept in the caches,
+// and any client may send one as long as the header of a request (I6).
 const maxName = 1024
 
 // account returns the account of a name; it has none where there is no such user. A server
-// administrator counts even when the authentication database cannot be read:
-// somebody must be able to mend it.
+// administrator counts even when the authentication database cannot be read: an
+// administrator must be able to mend it.
 func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (reading, error) {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) {
 		return reading{}, nil

@@ -15,8 +15,8 @@ import (
 	"divan/storage/fault"
 )
 
-// who authenticates a request with these headers and returns "handler:name
-// roles", or "nobody".
+// who authenticates a request with these headers and returns "handler:name roles", or a
+// fixed word for an anonymous request.
 func who(tb testing.TB, a *Authenticator, headers ...string) string {
 	tb.Helper()
 	res, err := a.Authenticate(request(headers...))

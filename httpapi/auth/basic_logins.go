@@ -26,7 +26,7 @@ type basicSeen struct {
 	stored bool // the account has a document
 }
 
-// basicTerms are what has to stay the same.
+// basicTerms are the values that have to stay the same for a login to count.
 type basicTerms struct {
 	settings *settings
 	accounts uint64 // their generation

@@ -80,7 +80,7 @@ func TestProxy(t *testing.T) {
 		title     string
 		useSecret bool
 		headers   []string
-		want      string // name and roles, empty for nobody
+		want      string // name and roles, empty: anonymous
 	}{
 		{"a name", false, []string{name, "paula"}, "paula"},
 		{"a name and roles", false, []string{name, "paula", roles, "readers, writers,blogger"}, "paula readers writers blogger"},

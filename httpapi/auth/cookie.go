@@ -14,7 +14,7 @@ import (
 // cookieName is the name of the session cookie.
 const cookieName = "AuthSession"
 
-// cookieRule is what [chttpd_auth] says about sessions.
+// cookieRule holds the settings of [chttpd_auth] about sessions.
 type cookieRule struct {
 	secret     string
 	algorithms []string      // the first signs, all are accepted

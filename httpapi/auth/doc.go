@@ -10,8 +10,8 @@
 //
 // Invariants, cited by tests:
 //
-//   - I1: every comparison of a secret, a signature or a token takes the same
-//     time whatever the difference.
+//   - I1: the time that a comparison of a secret, a signature or a token
+//     takes does not depend on where they differ.
 //   - I2: an unknown name costs the same password hashing as a known one, and
 //     is locked out the same way, so that neither time nor text tells which
 //     names exist.

@@ -9,13 +9,13 @@ import (
 	"divan/storage/fault"
 )
 
-// applicant is who wants a slow hash. Peers take turns, and the names of a peer
-// within theirs, so that nobody waits longer because another one asks often. Of the
-// names of a peer the newest is first: made-up names that wait already are as many as
-// anybody likes, and whoever has waited long has often given up.
+// applicant is a login that needs a slow hash. Peers take turns, and so do the names of a
+// peer within its turns, so that no login waits longer because another one asks often. Of
+// the names of a peer the newest is first: an attacker may have any number of made-up
+// names wait, and a client that has waited long has often given up.
 type applicant struct {
 	peer, name string
-	// proven: this name has logged in from this peer. They go before all others.
+	// proven: this name has logged in from this peer. Such applicants go before all others.
 	proven bool
 }
 
@@ -31,7 +31,7 @@ type fairSemaphore struct {
 	}
 }
 
-// ticket is an applicant who waits; buffered, as whoever calls it must not wait.
+// ticket is an applicant that waits; called is buffered, as its sender must not wait.
 type ticket struct {
 	applicant
 	called chan bool // false: the queue is full, and others go first
@@ -104,8 +104,8 @@ func (t *fairSemaphore) release() {
 	t.mu.running--
 }
 
-// nextLocked takes out who is next. Each fourth turn is for who has not logged in
-// before, and has waited longest: newer ones must not keep anybody out for good.
+// nextLocked takes out the next ticket. Each fourth turn goes to an applicant that has not
+// logged in before, and has waited longest: newer ones must not keep it out for good.
 func (t *fairSemaphore) nextLocked() *ticket {
 	t.mu.given++
 	first, second, oldest := &t.mu.proven, &t.mu.others, false
@@ -155,8 +155,8 @@ func (l *line) add(t *ticket) {
 	p.names[i] = append(p.names[i], t)
 }
 
-// next takes out who is next, or of the peer that is next who came first; nil when
-// nobody waits.
+// next takes out the next ticket or, with oldest, the one that came first of the peer that
+// is next; nil when no applicant waits.
 func (l *line) next(oldest bool) *ticket {
 	if l.size == 0 {
 		return nil
@@ -176,8 +176,8 @@ func (l *line) next(oldest bool) *ticket {
 	return t
 }
 
-// last takes out who has to go when there are too many: whoever came first of the
-// name that most wait for, of the peer that most wait for.
+// last takes out the ticket to reject when there are too many: the one that came first of
+// the name with the most tickets, of the peer with the most tickets.
 func (l *line) last() *ticket {
 	peer, name := 0, 0
 	for i, p := range l.peers {

@@ -21,7 +21,7 @@ import (
 type scheme uint8
 
 const (
-	schemeNone         scheme = iota // nobody can log in with it
+	schemeNone         scheme = iota // no login succeeds with it
 	schemeSimple                     // SHA-1 of password and salt
 	schemePBKDF2                     // PBKDF2 of the password
 	schemeSimplePBKDF2               // PBKDF2 of the hex text of the simple hash
@@ -119,10 +119,10 @@ func simpleHash(password, salt string) string {
 // about 3 ms.
 const pbkdf2Step = 16384
 
-// pbkdf2 derives a key as long as the hash function's output and returns it as
-// hex, empty for an unknown hash function. It is the first block of RFC 8018 section 5.2, which is all that
-// CouchDB ever uses; the standard library's cannot be stopped, and the number
-// of iterations of a user document is chosen by whoever wrote it.
+// pbkdf2 derives a key as long as the hash function's output and returns it as hex, empty
+// for an unknown hash function. It is the first block of RFC 8018 section 5.2, which is
+// all that CouchDB ever uses; the standard library's cannot be stopped, and the number of
+// iterations of a user document is chosen by its writer.
 func pbkdf2(ctx context.Context, prf, password, salt string, iterations int) (string, error) {
 	newHash := prfOf(prf)
 	if newHash == nil || iterations < 1 {
@@ -225,8 +225,8 @@ func VerifyAdmin(ctx context.Context, stored, password string) bool {
 	return ok && err == nil
 }
 
-// ValidAdmin reports whether stored, a value of the [admins] section, is the
-// hash of some password: nobody could ever log in with another.
+// ValidAdmin reports whether stored, a value of the [admins] section, is the hash of some
+// password: no administrator could ever log in with another value.
 func ValidAdmin(stored string) bool {
 	h, ok := parseAdmin(stored)
 	if !ok {

@@ -198,8 +198,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// TestWrongPasswordsCostTheSame holds I2 from below: whatever is stored, a
-// refusal takes at least about as long as the configured hash.
+// TestWrongPasswordsCostTheSame holds I2 from below: for every stored hash a refusal takes
+// at least about as long as the configured hash.
 func TestWrongPasswordsCostTheSame(t *testing.T) {
 	floor := hashing{scheme: namePBKDF2, prf: "sha256", iterations: 100_000}
 	s := &settings{passwords: passwordPolicy{hashing: floor}}

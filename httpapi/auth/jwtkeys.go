@@ -12,7 +12,7 @@ import (
 // jwtKey is one entry of [jwt_keys]. Exactly one of the fields is set.
 type jwtKey struct {
 	key     any    // []byte, *rsa.PublicKey or *ecdsa.PublicKey
-	refusal string // why the entry is no key: told to whoever uses it
+	refusal string // why the entry is no key: told to a client that uses it
 }
 
 // keyKind returns the prefix in [jwt_keys] of the keys that an algorithm uses,
@@ -103,8 +103,8 @@ func (r *jwtRule) verify(alg, kid, signed string, signature []byte) error {
 	return nil
 }
 
-// verifyDER checks an ECDSA signature in the DER form of X.509, which is what
-// CouchDB makes and takes; RFC 7518 has the two numbers one after the other.
+// verifyDER checks an ECDSA signature in the DER form of X.509, which CouchDB makes and
+// takes; RFC 7518 has the two numbers one after the other.
 func verifyDER(method *jwt.SigningMethodECDSA, key *ecdsa.PublicKey, signed string, signature []byte) bool {
 	h := method.Hash.New()
 	h.Write([]byte(signed))

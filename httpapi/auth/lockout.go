@@ -27,7 +27,7 @@ type lockoutRule struct {
 	lifetime  time.Duration // a count starts again so long after its first failure
 }
 
-// attempt is what failures are counted by. The stored hash is part of it so
+// attempt is the key under which failures are counted. The stored hash is part of it so
 // that a new password starts with a clean record.
 type attempt struct {
 	peer, name string

@@ -52,7 +52,7 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (r
 	}
 	ok, err := a.verifier.verify(ctx, t, now)
 	if err != nil {
-		if errors.Is(err, errUnfinished) { // else whoever does not wait for answers has as many attempts as they like
+		if errors.Is(err, errUnfinished) { // else a client that does not wait for answers has unlimited attempts
 			a.failed(t)
 		}
 		return reading{}, err
@@ -103,7 +103,7 @@ func (a *Authenticator) secondFactor(acc *account, c credential, now time.Time) 
 	return unused
 }
 
-// Login is what POST /_session brings.
+// Login is the content of POST /_session.
 type Login struct {
 	Name, Password string
 	Token          string // one-time token, for users with a second factor
@@ -111,7 +111,7 @@ type Login struct {
 	Secure         bool   // the client speaks TLS: the cookie must not go out without
 }
 
-// Session is what a login gives.
+// Session is the outcome of a login.
 type Session struct {
 	User      shard.User
 	SetCookie string // value of the Set-Cookie header

@@ -44,11 +44,11 @@ func (p PeerRule) Trusts(address netip.Addr) bool {
 	return false
 }
 
-// Peer returns the address of who sent the request, without the port. That is the
-// socket's, unless that is a trusted proxy's: then it is the last address in
-// X-Forwarded-For, or in peer_header, that is not one of those either. What stands
-// before was claimed by somebody further away. With peer_header alone every socket is
-// a proxy's, and the last address counts.
+// Peer returns the address of the client that sent the request, without the port. That is
+// the socket's address, unless that is a trusted proxy's: then it is the last address in
+// X-Forwarded-For, or in peer_header, that is not a trusted proxy's either. The addresses
+// before it were claimed by hosts further away. With peer_header alone every socket is a
+// proxy's, and the last address counts.
 func (p PeerRule) Peer(r *http.Request) string {
 	peer := hostOf(r.RemoteAddr)
 	if p.header == "" && len(p.proxies) == 0 {
@@ -69,7 +69,7 @@ func (p PeerRule) Peer(r *http.Request) string {
 		i := strings.LastIndexByte(list, ',')
 		claimed := hostOf(strings.TrimSpace(list[i+1:]))
 		if _, err := netip.ParseAddr(claimed); err != nil {
-			break // the proxy wrote no address: its own is what is known
+			break // the proxy wrote no address: its own is the last one known
 		}
 		peer, list = claimed, list[:max(i, 0)]
 	}

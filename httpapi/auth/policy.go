@@ -51,8 +51,8 @@ func (p *passwordPolicy) accepts(password string) error {
 	return nil
 }
 
-// ownIterations is how many iterations a hash may have that somebody else than an
-// administrator stores: each login takes their time, about 0.2 s.
+// ownIterations bounds the iterations of a hash that is stored by an account other than an
+// administrator: each login takes their time, about 0.2 s.
 const ownIterations = 1_000_000
 
 // mostIterations is that number, with regard to what this server makes itself.

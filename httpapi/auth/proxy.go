@@ -9,14 +9,14 @@ import (
 	"divan/shard"
 )
 
-// proxyRule is what [chttpd_auth] says about trusted proxies.
+// proxyRule holds the settings of [chttpd_auth] about trusted proxies.
 type proxyRule struct {
 	username, roles, token string // names of the headers
 	useSecret              bool   // proxy_use_secret: the token must prove the name
 }
 
-// identify reads the headers (semantics.md section 9.4). ok is false when they
-// name nobody, or when the token is wrong: then the next handler is asked.
+// identify reads the headers (semantics.md section 9.4). ok is false when they name no
+// user, or when the token is wrong: then the next handler is asked.
 //
 // A header that is there twice is not believed: one of the two may be the
 // client's own.

@@ -98,13 +98,13 @@ func checkTogether(member func(name string) []byte) error {
 // replicatorRole is that of the server when it writes states.
 const replicatorRole = "_replicator"
 
-// textOthers refuses what is somebody else's.
+// textOthers refuses an edit of another user's document.
 const textOthers = "Can't update replication documents from other users."
 
-// ownerOf returns the member owner; false when it names nobody.
+// ownerOf returns the member owner; false when it is no string.
 func ownerOf(body []byte) (string, bool) { return doc.Unquote(doc.Lookup(body, "owner")) }
 
-// keepsOwner refuses an edit of a document of somebody else.
+// keepsOwner refuses an edit of another user's document.
 func keepsOwner(r shard.ValidateRequest) error {
 	if r.Old == nil || r.User.Admin() || slices.Contains(r.User.Roles, replicatorRole) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"divan/cluster/config"
 )
 
-// settings is what authentication reads from one configuration snapshot,
-// parsed once for each snapshot. It is immutable.
+// settings is the part of one configuration snapshot that authentication reads, parsed
+// once for each snapshot. It is immutable.
 type settings struct {
 	from       *config.Snapshot
 	handlers   []string // in the order they are asked
@@ -68,8 +68,8 @@ const (
 	handlerJWT    = "jwt"
 )
 
-// knownHandlers drops what this server has no handler for. When nothing is
-// left, cookies and Basic remain, or nobody could mend the setting.
+// knownHandlers drops the names that this server has no handler for. When none is left,
+// cookies and Basic remain, or no administrator could mend the setting.
 func knownHandlers(names []string) []string {
 	var out []string
 	for _, name := range names {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// errAbandoned is what waiters get when the call they wait for panicked.
+// errAbandoned is returned to waiters when the call they wait for panicked.
 var errAbandoned = errors.New("the call that this one waited for did not end")
 
 // singleflight lets callers that want the same thing at the same time share one
@@ -25,7 +25,7 @@ type flightCall[V any] struct {
 	err   error
 }
 
-// do returns what fn returns, called here or by whoever asked for k first.
+// do returns the result of fn, called here or by the caller that asked for k first.
 //
 // Contexts: fn gets the context of the caller on whose goroutine it runs. When
 // it fails because that one ended, a waiter whose own context goes on takes

@@ -19,8 +19,8 @@ const UserPrefix = "org.couchdb.user:"
 // id of another document.
 func UserName(id string) (name string, ok bool) { return strings.CutPrefix(id, UserPrefix) }
 
-// userDocument is what becomes a stored password in a user document: raw JSON
-// values, nil when missing.
+// userDocument holds the members of a user document that become a stored password: raw
+// JSON values, nil when missing.
 type userDocument struct{ salt, iterations, password, keepSalt []byte }
 
 func parseUser(body []byte) (userDocument, error) {
@@ -60,8 +60,8 @@ func UserDesign() *shard.Doc {
 	return &shard.Doc{ID: doc.DesignPrefix + "_auth", Body: append(body, '}')}
 }
 
-// Standard returns the design document that a database has as long as none of its id
-// is there: nobody writes to an authentication database without rules. nil: none.
+// Standard returns the design document that a database has as long as there is none with
+// its id: an authentication database is never written to without rules. nil: none.
 func Standard(h *config.Holder) func(db string) *shard.Doc {
 	design := UserDesign()
 	return func(db string) *shard.Doc {

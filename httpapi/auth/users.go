@@ -28,8 +28,8 @@ type accountKey struct{ db, name string }
 type accounts struct {
 	store UserStore
 	cache *lru[accountKey, reading]
-	// flight's key has the generation, so that nobody is given an answer that
-	// was asked for before a change it knows about.
+	// flight's key has the generation, so that no caller gets an answer that was asked for
+	// before a change it knows about.
 	flight singleflight[accountFlight, reading]
 	// mu makes an account enter the cache only when no invalidation came since
 	// it was read: generation moves with each, under mu.
@@ -41,8 +41,8 @@ type accounts struct {
 	hits, misses atomic.Uint64
 }
 
-// reading is what was found when a user document was read. What is made of an account
-// that has none, a server administrator's, has the time at which that was found.
+// reading is the outcome of reading a user document. The reading of an account without a
+// document, a server administrator's, has the time at which that was found.
 type reading struct {
 	*account // nil: there is no such user
 	at       time.Time

@@ -9,8 +9,7 @@ import (
 	"divan/storage/doc"
 )
 
-// UserRead is one document of the authentication database that somebody
-// wants to see.
+// UserRead is a request for one document of the authentication database.
 type UserRead struct {
 	ID     string
 	User   shard.User
@@ -64,13 +63,13 @@ func (r UserRead) Visible(body []byte) ([]byte, error) {
 	return closeObject(out), nil
 }
 
-// IsUsersDatabase reports whether the rules of this package hold for the
-// database of that name: the configured authentication database, and _users
-// even when another one is configured, because it may still hold hashes. One
-// behind a prefix (api.md 8.1) holds them too: nobody is authenticated by it,
-// but it may be the copy of one that somebody was. All of the rules hold there,
-// those about listings included, which is more than CouchDB asks: a document
-// that only its owner may read must not be in a list that everybody may.
+// IsUsersDatabase reports whether the rules of this package hold for the database of that
+// name: the configured authentication database, and _users even when another one is
+// configured, because it may still hold hashes. A database behind a prefix (api.md 8.1)
+// keeps them too: it authenticates no account, but it may be the copy of a database that
+// did. All of the rules hold there, those about listings included, which is more than
+// CouchDB asks: a document that only its owner may read must not be in a list that any
+// account may read.
 func IsUsersDatabase(c *config.Snapshot, name string) bool {
 	return name == "_users" || strings.HasSuffix(name, "/_users") || name == c.ChttpdAuth.AuthenticationDB
 }

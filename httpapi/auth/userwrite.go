@@ -26,7 +26,7 @@ type UserWrite struct {
 // database: a password is replaced by its hash; a body without one, or with
 // null, stays as it is. It must be called before each such edit.
 //
-// fault.NotFound "missing": the document is somebody else's. fault.Forbidden,
+// fault.NotFound "missing": the document is another user's. fault.Forbidden,
 // fault.BadRequest: the password is refused.
 func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, error) {
 	if strings.HasPrefix(w.ID, "_design/") {
@@ -37,9 +37,9 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 		return nil, errMissing()
 	}
 	if w.Replicated && !w.Admin {
-		// Whose document it is, and with which roles, is told by the revision before.
-		// Here the client says which that is: none, or one of which nobody has judged
-		// the roles, or which an administrator has replaced.
+		// The revision before tells whose document it is, and with which roles. Here the client
+		// names that revision: none, or one whose roles were never judged, or one that an
+		// administrator has replaced.
 		return nil, forbidden("Only administrators can write user documents with `new_edits: false`.")
 	}
 	d, err := parseUser(w.Body)

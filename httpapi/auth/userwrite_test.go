@@ -195,8 +195,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestSignUpsTakeTurns: whoever signs many names up keeps nobody at another address
-// from signing up.
+// TestSignUpsTakeTurns: a client that signs many names up keeps no client at another
+// address from signing up.
 func TestSignUpsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newTest(t)

@@ -20,15 +20,15 @@ const (
 	verifiedIdle  = 10 * time.Minute
 	// hashQueue is how many requests may wait for a slow hash (I3).
 	hashQueue = 1024
-	// hashTime is the longest that one slow hash may run: the number of
-	// iterations of a user document is chosen by whoever wrote it.
+	// hashTime is the longest that one slow hash may run: the number of iterations of a user
+	// document is chosen by its writer.
 	hashTime = 30 * time.Second
 )
 
-// digest identifies a name and a password together with the stored hash they
-// are compared with. The name is part of it so that attempts on two names that
-// do not exist are as separate as those on two that do (I2). It is keyed with a
-// secret of the process: the cache is of no use to anybody who gets to see it.
+// digest identifies a name and a password together with the stored hash they are compared
+// with. The name is part of it so that attempts on two names that do not exist are as
+// separate as those on two that do (I2). It is keyed with a secret of the process: the
+// cache is of no use to an attacker who gets to see it.
 type digest [sha256.Size]byte
 
 // verifier compares passwords with stored hashes, slowly the first time and
@@ -49,7 +49,7 @@ type verifier struct {
 // login is a name that a peer uses.
 type login struct{ peer, name string }
 
-// provenAge is how long a login counts as that of somebody known.
+// provenAge is how long a login makes the name count as proven.
 const provenAge = 7 * 24 * time.Hour
 
 // newVerifier returns a verifier that runs at most parallel slow hashes.
@@ -89,9 +89,9 @@ func (v *verifier) locked(t *try) bool {
 	return v.lockout.locked(t.from.lockout, t.attempt, time.Now())
 }
 
-// verify reports whether a password belongs to a hash. A wrong one costs at
-// least as many iterations as a new hash would, whatever the hash is: what took less
-// is made up for (I2).
+// verify reports whether a password belongs to a hash. A wrong one costs at least as many
+// iterations as a new hash would, for every stored hash: a cheaper comparison is made up
+// for (I2).
 func (v *verifier) verify(ctx context.Context, t try, now time.Time) (ok bool, err error) {
 	d := v.digest(t.name, t.password, t.hash)
 	if _, ok := v.verified.get(d, now, verifiedIdle, true); ok {

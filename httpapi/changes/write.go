@@ -115,10 +115,9 @@ func (w *changesWriter) drain() error {
 	return nil
 }
 
-// over reports whether err only says that the feed ends: the time is up, the
-// server stops, or the database is gone. A client that went away is no such
-// end: there is nobody to tell. Nor is a copy whose time is up: that is what
-// the feed has failed with.
+// over reports whether err only says that the feed ends: the time is up, the server stops,
+// or the database is gone. A client that went away is no such end: no client is left to
+// tell. Nor is a copy whose time is up: the feed has failed with that error.
 func (w *changesWriter) over(err error) bool {
 	switch {
 	case errors.Is(context.Cause(w.ctx), core.ErrFeedsEnd):

@@ -95,8 +95,8 @@ func (c *Conn) End() {
 // server says how it is, and does nothing else for it.
 func (c *Conn) Spare() bool { return c != nil && c.spare }
 
-// AwaitBody tells that the body of a client is read that nobody knows; the
-// returned function tells the end of it.
+// AwaitBody tells that the body of an unauthenticated client is being read; the returned
+// function tells the end of it.
 func (c *Conn) AwaitBody() (arrived func()) {
 	if c == nil {
 		return func() {}

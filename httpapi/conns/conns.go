@@ -20,9 +20,9 @@ type Options struct {
 	// Spare is how many more are taken in when all of those are at work. They
 	// are for questions about the server itself (Conn.Spare).
 	Spare int
-	// Share returns how many connections one address may have, or one network of
-	// IPv6, as whoever has one address there has 2^64 of them; nil or 0: any number.
-	// Addresses of this machine are not counted.
+	// Share returns how many connections one address may have, or one network of IPv6, as a
+	// client with one address there has 2^64 of them; nil or 0: any number. Addresses of this
+	// machine are not counted.
 	Share func() int
 	// Trusted reports whether many clients stand behind an address, which is
 	// not counted then; nil: none is.
@@ -36,7 +36,7 @@ type Options struct {
 //
 //	L1  open is the number of connections that were admitted and not closed.
 //	L2  a connection that a request was read from is never closed here while
-//	    that is being served, except for the body of a client that nobody knows.
+//	    the request is being served, except for the body of an unauthenticated client.
 //
 // LOCKS mu is a leaf: no connection is closed under it.
 type Limiter struct {
@@ -51,7 +51,7 @@ type Limiter struct {
 		addresses map[netip.Addr]int
 		fresh     queue // no request was read yet
 		served    queue // the others
-		bodies    queue // whose body comes from a client that nobody knows
+		bodies    queue // that send the body of an unauthenticated client
 	}
 }
 
@@ -82,7 +82,7 @@ func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c.network = network.Of(c.address)
 	for {
 		victim, wait, ok := l.enter(c)
-		victim.cut() // nobody is told: it had said nothing
+		victim.cut() // its client gets no answer
 		if wait <= 0 {
 			return c, ok
 		}
@@ -153,9 +153,9 @@ func (l *Limiter) freshLocked() time.Duration {
 	return min(max(time.Millisecond, c.timeLeft(l.now())), freshBefore)
 }
 
-// victimLocked returns the connection that is missed least, nil when all are at
-// work: the one that said nothing for the longest time, then one that a body of
-// nobody comes through, then one that waits for its next request.
+// victimLocked returns the connection that is missed least, nil when all are at work: the
+// one that was silent for the longest time, then one that sends the body of an
+// unauthenticated client, then one that waits for its next request.
 func (l *Limiter) victimLocked(ok func(*Conn) bool) *Conn {
 	now := l.now()
 	if c := l.mu.fresh.first(func(c *Conn) bool { return c.timeLeft(now) <= 0 && ok(c) }); c != nil {
@@ -190,8 +190,8 @@ func (l *Limiter) forgetLocked(c *Conn) {
 	}
 }
 
-// EvictBody closes the connection that has sent a body of nobody for the longest
-// time, to make room for another request; false: there is none.
+// EvictBody closes the connection that has been sending the body of an unauthenticated
+// client for the longest time, to make room for another request; false: there is none.
 func (l *Limiter) EvictBody() bool {
 	l.mu.Lock()
 	victim := l.mu.bodies.find(func(*Conn) bool { return true })
@@ -200,7 +200,7 @@ func (l *Limiter) EvictBody() bool {
 		l.mu.evicted++
 	}
 	l.mu.Unlock()
-	victim.cut() // nobody is told
+	victim.cut() // its client gets no answer
 	return victim != nil
 }
 

@@ -51,9 +51,9 @@ func isClosed(c *Conn) bool {
 	return c.gone
 }
 
-// TestOrderOfEviction: a silent connection goes first, then one with a body of
-// nobody, then an idle one; those that are at work stay, and beyond the spare ones
-// a new one is refused.
+// TestOrderOfEviction: a silent connection goes first, then one that sends the body of an
+// unauthenticated client, then an idle one; busy ones stay, and beyond the spare ones a
+// new one is refused.
 func TestOrderOfEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Most: 4, Spare: 1})
@@ -121,8 +121,8 @@ func TestFreshConnectionHasTime(t *testing.T) {
 	})
 }
 
-// TestSparesStaySpare: connections beyond the limit do not turn into others when they
-// make room for each other, so that somebody who asks for the state gets in.
+// TestSparesStaySpare: connections beyond the limit do not turn into others when they make
+// room for each other, so that a client that asks for the state gets in.
 func TestSparesStaySpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Most: 2, Spare: 2})

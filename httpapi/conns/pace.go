@@ -15,7 +15,7 @@ type pace struct {
 	taken  int64 // bytes meanwhile
 }
 
-// atOnce is what a write takes at most that the socket has room for.
+// atOnce is the longest that a write takes when the socket has room for it.
 const atOnce = 10 * time.Millisecond
 
 // tooSlow counts a write of n bytes, and reports whether the client took less than rate

@@ -13,7 +13,8 @@ import (
 	"divan/httpapi/core"
 )
 
-// assets is what cmd/console makes of web/: index.html as it is, all else compressed.
+// assets are the files that cmd/console makes of web/: index.html as it is, all else
+// compressed.
 //
 //go:embed assets
 var assets embed.FS
@@ -67,7 +68,8 @@ func load() (*files, error) {
 		name, compressed := strings.CutSuffix(e.Name(), ".gz")
 		switch {
 		case name == "index.html" && !compressed:
-			// The page tells scripts that there is no administrator: nobody can ask for that who has none.
+			// The page tells scripts that there is no administrator: without an account a
+			// script cannot ask for that.
 			without := bytes.Replace(body, []byte("<html "), []byte(`<html data-admins="none" `), 1)
 			f.index, f.indexWithoutAdmins = page(body), page(without)
 		case compressed:

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The page says that there is no administrator where there is none: that can be told nobody in another way.
+// The page says that there is no administrator where there is none: a client cannot learn
+// that in another way.
 func TestPageWithoutAdmins(t *testing.T) {
 	f, err := load()
 	if err != nil {

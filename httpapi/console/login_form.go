@@ -24,7 +24,7 @@ var formStyle string
 
 var formTemplate = template.Must(template.New("session").Parse(formText))
 
-// form is what the log-in form tells.
+// form is the data of the log-in form.
 type form struct {
 	Style          template.CSS
 	User           string

@@ -35,7 +35,8 @@ import (
 	"divan/storage/memory"
 )
 
-// Deps is what the API stands on. Everything up to Logger is required.
+// Deps are the parts and settings that the API is built from. Everything up to Logger is
+// required.
 type Deps struct {
 	Coordinator *cluster.Coordinator
 	Views       *view.Views
@@ -51,14 +52,13 @@ type Deps struct {
 	// /_node/{name}/_restart), once the answer is written; it must return at
 	// once. nil: such a request is refused.
 	Restart func()
-	// Figures returns numbers of the node for _stats, _system and _prometheus;
-	// nil when there is nobody to ask.
+	// Figures returns numbers of the node for _stats, _system and _prometheus; nil: there are
+	// none.
 	Figures func() Figures
-	// Tasks lists what is running in the background, for _active_tasks; nil
-	// when there is nobody to ask.
+	// Tasks lists what is running in the background, for _active_tasks; nil: there are none.
 	Tasks func() []Task
-	// Replicator runs the replications of this node. It is set before the first
-	// request; nil: there are none, and nobody asks for some.
+	// Replicator runs the replications of this node. It is set before the first request; nil:
+	// there are none, and no request may ask for one.
 	Replicator *replicator.Replicator
 	// Reshard is the jobs that split shards; nil: such requests are refused.
 	Reshard *reshard.Table
@@ -75,7 +75,7 @@ type Deps struct {
 	Limits Limits
 }
 
-// Limits are what the process may take for its clients.
+// Limits bounds the resources that the process may take for its clients.
 type Limits struct {
 	// BodyMemory is how many bytes the bodies of all requests may take when the
 	// configuration does not say; 0: a default.
@@ -273,7 +273,7 @@ func (c *Call) answer() error {
 	}
 }
 
-// admit checks what can be checked before anybody is asked who they are.
+// admit makes the checks that come before authentication.
 func (c *Call) admit() error {
 	if c.Method == http.MethodPost {
 		c.overrideMethod(c.Request.Header)

@@ -29,7 +29,7 @@ type Body struct {
 	pools    *bodyPools
 	peer     *conns.Conn // nil: the request came another way
 
-	arrived func()        // to be called once the body of a client that nobody knows is there; nil: done
+	arrived func()        // to be called once the body of an unauthenticated client is there; nil: done
 	spent   time.Duration // reading it
 	over    bool          // nothing more is read of it
 
@@ -41,7 +41,7 @@ type Body struct {
 	streamed bool   // it went elsewhere while it came, and cannot be had again
 }
 
-// bodyPools is what the bodies of all requests share.
+// bodyPools are shared by the bodies of all requests.
 type bodyPools struct {
 	pieces  piecePool
 	texts   textPool
@@ -104,7 +104,7 @@ func (b *Body) keep(text []byte, before int64) {
 	b.text, b.kept, b.read = text, b.memory.hold.Held()-before, true
 }
 
-// failure is what a client is told of an error while its body was read.
+// failure returns the error that a client is told when reading its body failed with err.
 func (b *Body) failure(err error) error {
 	switch {
 	case errors.Is(err, errTooLarge):

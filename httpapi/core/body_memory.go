@@ -13,11 +13,11 @@ import (
 // as much again.
 const bodyFactor = 2
 
-// defaultBodyMemory counts when nobody knows how much memory there is.
+// defaultBodyMemory applies when the amount of memory is unknown.
 const defaultBodyMemory = 1 << 30
 
-// Memory is what a request has of the memory that there is for all. It is the share of the account,
-// or of the address of a client without one.
+// Memory is the part that a request has taken of the memory for all requests. It counts
+// towards the share of the account, or of the address of a client without one.
 type Memory struct {
 	hold     memory.Hold
 	shared   bool  // hold is that of the account

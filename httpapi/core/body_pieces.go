@@ -10,8 +10,8 @@ import (
 // word about the length counts as far.
 const bodyPiece = 1 << 20
 
-// piecePool lends pieces of bodies. What large bodies leave would have the collector
-// at work all the time, and everybody who allocates help it.
+// piecePool lends pieces of bodies. The garbage of large bodies would have the collector
+// at work all the time, and every goroutine that allocates assist it.
 type piecePool struct{ pool sync.Pool }
 
 func (p *piecePool) get() *[bodyPiece]byte {
@@ -34,7 +34,7 @@ func (p *pieces) next() []byte {
 	return b[:0]
 }
 
-// giveBack takes them back; nobody may touch their bytes again.
+// giveBack returns the pieces to the pool; the caller must not touch their bytes again.
 func (p *pieces) giveBack() {
 	for _, b := range p.lent {
 		p.pool.pool.Put(b)
@@ -42,8 +42,8 @@ func (p *pieces) giveBack() {
 	p.lent = nil
 }
 
-// joined returns so many bytes of the pieces in one. A single piece is not given
-// back, as it is what is returned.
+// joined returns total bytes of the pieces as one slice. A single piece is not given back,
+// as the result is that piece.
 func (p *pieces) joined(last []byte, total int) []byte {
 	if len(p.lent) <= 1 {
 		p.lent = nil
@@ -128,7 +128,7 @@ func (b *Body) BorrowText() *[]byte {
 	return new([]byte)
 }
 
-// ReturnText takes a buffer back; nobody may touch its bytes again.
+// ReturnText takes a buffer back; the caller must not touch its bytes again.
 func (b *Body) ReturnText(text *[]byte) {
 	if n := cap(*text); n >= leastText && n <= mostText {
 		b.pools.texts.pool.Put(text)

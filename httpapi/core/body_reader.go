@@ -32,9 +32,9 @@ func (b limitedBody) Read(buf []byte) (int, error) {
 	return n, err
 }
 
-// What a client that nobody knows gets for a body: this long to begin it in
-// earnest, and so many bytes where the body is for the server and not for a
-// database that is open to all; that one has to be there in time, whole.
+// Limits of the body of an unauthenticated client: the time to begin it in earnest, and
+// the bytes of a body that is for the server and not for a database that is open to all;
+// such a body has to arrive whole within that time.
 const (
 	nobodysGrace = 10 * time.Second
 	nobodysBytes = 64 << 10
@@ -183,11 +183,11 @@ func errUnreadable(err error) error {
 	return fault.Wrap(fault.BadRequest, "The request body could not be read.", err)
 }
 
-// await counts the body among those of clients that nobody knows, until it is there.
+// await counts the body among those of unauthenticated clients, until it is there.
 func (b *Body) await() { b.arrived = b.peer.AwaitBody() }
 
-// arrive tells that the body of a client that nobody knows is there, or is
-// not waited for any more.
+// arrive tells that the body of an unauthenticated client is there, or is not waited for
+// any more.
 func (b *Body) arrive() {
 	if b.arrived != nil {
 		b.arrived()

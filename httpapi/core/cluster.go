@@ -7,8 +7,8 @@ import (
 	"divan/replicator/peruser"
 )
 
-// Cluster is what the API needs of the other nodes. The root implements it;
-// without one (Deps.Cluster is nil) the node stands alone.
+// Cluster is the API's view of the other nodes. The root implements it; without one
+// (Deps.Cluster is nil) the node stands alone.
 type Cluster interface {
 	// Invitation returns what a node is told that is to join this node's
 	// cluster.
@@ -33,14 +33,14 @@ type Cluster interface {
 	Seeding() SeedStatus
 }
 
-// Invitation is what a node needs to know to join a cluster.
+// Invitation holds the data that a node needs to join a cluster.
 type Invitation struct {
 	Cookie string            // the cluster's secret
 	UUID   string            // of the cluster
 	Seeds  map[string]string // names of members to the addresses (host:port) of their cluster ports
 }
 
-// NodeInfo is what an invited node tells about itself.
+// NodeInfo is an invited node's description of itself.
 type NodeInfo struct {
 	Name    string // name@host
 	Address string // host:port of its cluster port

@@ -336,8 +336,8 @@ func TestDeadlinesOfABody(t *testing.T) {
 	}
 }
 
-// TestGraceOfABody: whoever is not known has ten seconds to begin in earnest, others what
-// is configured.
+// TestGraceOfABody: an unauthenticated client has ten seconds to begin in earnest, others
+// as long as is configured.
 func TestGraceOfABody(t *testing.T) {
 	for name, most := range map[string]time.Duration{"": 10 * time.Second, "ann": 30 * time.Second} {
 		c, w := testCall(t, coreAPI(t, nil), "PUT /db/doc", "")
@@ -355,7 +355,7 @@ func TestGraceOfABody(t *testing.T) {
 	}
 }
 
-// TestBodyOfNobody: whoever is not known sends little to the server itself.
+// TestBodyOfNobody: an unauthenticated client may send little to the server itself.
 func TestBodyOfNobody(t *testing.T) {
 	a := coreAPI(t, nil)
 	for _, c := range []struct {
@@ -385,8 +385,8 @@ func (s *steady) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestBodyOfNobodyInTime: what a client that nobody knows sends to the server itself has
-// to be there within the grace, however fast it comes; to a database it may go on.
+// TestBodyOfNobodyInTime: a body that an unauthenticated client sends to the server itself
+// has to be there within the grace, however fast it comes; one for a database may go on.
 func TestBodyOfNobodyInTime(t *testing.T) {
 	for db, goesOn := range map[string]bool{"": false, "db": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -407,7 +407,7 @@ func TestBodyOfNobodyInTime(t *testing.T) {
 	}
 }
 
-// TestTurnOfBadHeader: whoever sends 64 KB that begin a gzip stream, and are none,
+// TestTurnOfBadHeader: a client that sends 64 KB that begin a gzip stream, and are none,
 // has no turn while the rest of the body is waited for.
 func TestTurnOfBadHeader(t *testing.T) {
 	a := coreAPI(t, nil)

@@ -91,10 +91,9 @@ func (s *corsSettings) rulesFor(r *http.Request) (rules *corsRules, origin strin
 	return rules, origin, rules.all || rules.origins[strings.ToLower(origin)]
 }
 
-// preflight answers a CORS preflight request (OPTIONS), before anybody is asked who they
-// are. The origin has to be spelled as browsers do, in lower case. One that is not
-// granted is handled as the OPTIONS request it is. It reports whether it has
-// answered.
+// preflight answers a CORS preflight request (OPTIONS) before the client is authenticated.
+// The origin has to be spelled as browsers do, in lower case. A preflight that is not
+// granted is handled as the OPTIONS request it is. It reports whether it has answered.
 func (s *corsSettings) preflight(w *Response) bool {
 	rules, origin, ok := s.rulesFor(w.request)
 	method := w.request.Header.Get("Access-Control-Request-Method")

@@ -10,7 +10,7 @@ import (
 	"divan/storage/fault"
 )
 
-// wire is what one kind of error becomes on the wire.
+// wire is the status and the error name of one kind of error.
 type wire struct {
 	status int
 	name   string
@@ -92,7 +92,7 @@ func wireOfRare(k fault.Kind) wire {
 		return wire{http.StatusInternalServerError, "unknown_error"}
 	case fault.Misconfigured:
 		return wire{http.StatusInternalServerError, "misconfigured_server"}
-	default: // Internal, Corruption, and whatever a newer node may send
+	default: // Internal, Corruption, and kinds that a newer node may send
 		return wire{http.StatusInternalServerError, "internal_server_error"}
 	}
 }
@@ -146,7 +146,7 @@ func (c *Call) Describe(err error) Failure {
 		return Failure{Status: s.Status, Name: s.Name, Reason: s.Reason}
 	case errors.As(err, &f) && f.Kind != fault.Internal && f.Kind != fault.Corruption:
 		return describeFault(f)
-	case errors.Is(err, context.Canceled) && c.gone(): // nobody reads this, but the access log
+	case errors.Is(err, context.Canceled) && c.gone(): // only the access log shows it
 		return Failure{Status: http.StatusServiceUnavailable, Name: "service unavailable", Reason: "The client has gone."}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Failure{

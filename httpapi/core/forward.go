@@ -91,7 +91,7 @@ type nodeRequest struct {
 	Body   []byte      `json:"body,omitempty"` // inflated
 }
 
-// nodeUser is who asks.
+// nodeUser is the account that sent the request.
 type nodeUser struct {
 	Name      string   `json:"name,omitempty"`
 	Anonymous bool     `json:"anonymous,omitempty"`

@@ -9,10 +9,9 @@ import (
 	"divan/shard"
 )
 
-// InternalCall returns a call that nobody has sent: a GET on a database that is open
-// already, by an account that is known. What this node does itself for an account
-// is the same then as what a request would have had done. There is nowhere to
-// write an answer to.
+// InternalCall returns a call that no client has sent: a GET on a database that is open
+// already, by an account that is known. Work that this node does itself for an account is
+// then the same as the work for a request. There is nowhere to write an answer to.
 func (a *API) InternalCall(ctx context.Context, db *cluster.DB, u shard.User, target string) (*Call, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody)
 	if err != nil {

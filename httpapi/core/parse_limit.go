@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// parseLimit is for what is made of large bodies, inflating and parsing: half of the
-// processors work at it at a time, so that the other half is there for whoever
-// sends less. Nobody has a turn while it waits for a client.
+// parseLimit bounds the work on large bodies, inflating and parsing: half of the
+// processors do it at a time, so that the other half is there for clients that send less.
+// No request has a turn while it waits for its client.
 type parseLimit chan struct{}
 
 func newParseLimit() parseLimit { return make(parseLimit, max(1, runtime.NumCPU()/2)) }

@@ -23,9 +23,9 @@ func (a *API) connectionOptions() conns.Options {
 	}
 }
 
-// refuseExcess refuses what is too much: active requests are under way, this one
-// included. Whoever asks how the node is, is told. A body of a client that
-// nobody knows goes before a new request does.
+// refuseExcess refuses a request when there are too many: active requests are under way,
+// this one included. A request for the state of the node is answered. The body of an
+// unauthenticated client is cut off before a new request is refused.
 func (c *Call) refuseExcess(active int64) error {
 	if c.asksState() || active <= c.set.maxActive && !c.peer.Spare() {
 		return nil

@@ -16,10 +16,11 @@ type Rewritten struct {
 	Method string
 	Target string // path and query, escaped
 	Header http.Header
-	Body   []byte // nil: that of the request itself, which nobody has looked at
+	Body   []byte // nil: the body of the request itself, still unread
 }
 
-// rewrites is what a context tells of a request that stands in for another one, by rewritesKey.
+// rewrites is the data that a context has under rewritesKey about a request that stands in
+// for another one.
 type rewrites struct {
 	times     int    // it has been rewritten
 	requested string // Call.requested

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Target is what a request asks for: its method, its path and its query string.
+// Target is the target of a request: its method, its path and its query string.
 type Target struct {
 	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see Head
 	Head   bool     // the client sent HEAD: same headers, no body
@@ -22,7 +22,7 @@ type Target struct {
 	scratch *scratch // what is reused with the call
 }
 
-// scratch is what a request needs for its way through the router, reused with the call.
+// scratch holds buffers for the way of a request through the router, reused with the call.
 type scratch struct {
 	req      http.Request
 	url      url.URL

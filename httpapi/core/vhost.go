@@ -137,7 +137,8 @@ func firstSegment(path string) string {
 	return cmp.Or(first, "/")
 }
 
-// bind compares the names of a host with those of the line. rest is what a star at the front stands for.
+// bind compares the names of a host with those of the line. rest are the names that a star
+// at the front matches.
 func (v *vhost) bind(names []string) (bound map[string]string, rest []string, ok bool) {
 	for i, want := range v.host {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"divan/storage/fault"
 )
 
-// answer is what a function wants to be answered (api.md section 12).
+// answer is the answer that a function asks for (api.md section 12).
 type answer struct {
 	code    int // 0: the function does not say
 	headers []core.Param

@@ -97,7 +97,7 @@ func parsesBody(c *core.Call) bool {
 	return len(c.Path) > 1 && c.Path[1] == "_changes" || len(c.Rest) > 0 && c.Rest[0] == "_list"
 }
 
-// appendText appends a string, whatever bytes a client has put into it.
+// appendText appends a string; bytes that are not UTF-8 become U+FFFD.
 func appendText(dst []byte, s string) []byte {
 	return doc.AppendString(dst, strings.ToValidUTF8(s, "\uFFFD"))
 }

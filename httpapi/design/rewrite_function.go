@@ -10,7 +10,7 @@ import (
 	"divan/storage/doc"
 )
 
-// proposal is what a function makes of a request.
+// proposal is the request, or the answer, that a function proposes for a request.
 type proposal struct {
 	path, method, body string
 	hasPath, hasBody   bool

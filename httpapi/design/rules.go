@@ -17,7 +17,7 @@ type rule struct {
 	formats  []byte   // object: how bound values are read
 }
 
-// rewritten is what rules make of a path.
+// rewritten is the result of rewriting a path by rules.
 type rewritten struct {
 	path  string // escaped
 	query string // with its "?", or empty

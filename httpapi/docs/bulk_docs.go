@@ -222,10 +222,10 @@ func (b *bulk) update() error {
 	return err // with answers: some edits may be done, and keep their content
 }
 
-// answer tells the outcomes: of interactive edits each, of replicated ones
-// those that failed; on how many copies those are does not count. A stub
-// without an attachment refuses the whole request, as in CouchDB, whatever
-// became of the other documents.
+// answer tells the outcomes: of interactive edits each, of replicated edits only the
+// failures; the number of copies that have a replicated edit does not count. A stub
+// without an attachment refuses the whole request, as in CouchDB, no matter what became of
+// the other documents.
 func (b *bulk) answer() error {
 	status := http.StatusCreated
 	for i := range b.results {

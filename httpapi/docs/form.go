@@ -15,7 +15,7 @@ import (
 	"divan/storage/fault"
 )
 
-// formUpload is what a form brings while it is read.
+// formUpload collects the parts of a form while it is read.
 type formUpload struct {
 	text    []byte  // of _doc
 	hasText bool    // _doc is there

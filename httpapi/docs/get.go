@@ -65,9 +65,9 @@ func redirectDesign(c *core.Call) bool {
 	return true
 }
 
-// openDoc reads the revision that the options name. With latest it is the
-// winner whatever rev says; what concerns the winner only is not asked for
-// when another revision is named.
+// openDoc reads the revision that the options name. With latest it is the winner, no
+// matter what rev says; members about the winner only are not asked for when another
+// revision is named.
 func openDoc(c *core.Call, o *docOptions) (*shard.Doc, error) {
 	q := cluster.OpenOptions{
 		ID: c.DocID, Revs: o.revs || o.style().NeedsPath(), AllowDeleted: o.deleted, R: o.r,
@@ -80,9 +80,9 @@ func openDoc(c *core.Call, o *docOptions) (*shard.Doc, error) {
 	return Open(c, q)
 }
 
-// sendDoc answers a document as JSON, or as multipart/related when content of
-// attachments is asked for and the client takes that (CouchDB prefers it over
-// JSON whatever the qualities say).
+// sendDoc answers a document as JSON, or as multipart/related when content of attachments
+// is asked for and the client takes that (CouchDB prefers it over JSON, no matter what the
+// qualities say).
 func sendDoc(c *core.Call, d *shard.Doc, style docformat.Style) error {
 	if style.Inlines(d) {
 		if core.Accepts(c.Request, "multipart/related") {

@@ -102,7 +102,7 @@ func (o *docOptions) switchOn(name string) {
 	}
 }
 
-// style is what the options say about attachments in the answer.
+// style returns the options about attachments in the answer.
 func (o *docOptions) style() docformat.Style {
 	return docformat.Style{
 		Revisions:    o.revs,

@@ -14,7 +14,7 @@ import (
 	"divan/storage/fault"
 )
 
-// CheckSize refuses a body that is too large; id is what the refusal names.
+// CheckSize refuses a body that is too large; the refusal names id.
 func (r Rights) CheckSize(id string, body []byte) error {
 	if limit := r.Config.CouchDB.MaxDocumentSize; int64(len(body)) > limit { // of the body alone, as in CouchDB
 		return fault.New(fault.DocumentTooLarge, id)
@@ -73,7 +73,7 @@ func (r Rights) Edit(ctx context.Context, e *shard.Edit) error {
 // before content of attachments is taken.
 func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 	if doc.IsLocal(edit.ID) {
-		return r.May(access.Contents) // whatever way it is written
+		return r.May(access.Contents) // in every kind of write
 	}
 	if strings.HasPrefix(edit.ID, doc.DesignPrefix) {
 		if err := r.WriteDesign(); err != nil {
@@ -123,11 +123,10 @@ func (r Rights) prepareReplication(edit *shard.Edit) error {
 	return err
 }
 
-// Written has the next request of a user whose document was written read it
-// again; a document of another kind or database is no matter. It is called
-// before the write is answered, so that whoever gets the answer can log in with
-// what they wrote, and after an error too: it does not say that nothing was
-// written.
+// Written has the next request of a user whose document was written read it again; a
+// document of another kind or database is no matter. It is called before the write is
+// answered, so that a client that has the answer can log in with the new document, and
+// after an error too: it does not say that nothing was written.
 func (r Rights) Written(id string) {
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {
 		return

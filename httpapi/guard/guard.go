@@ -1,6 +1,5 @@
-// Package guard decides what an account may do with a database and its
-// documents, whatever way the wish comes: as a request, or from a replication
-// that runs on this node and stands for requests.
+// Package guard decides what an account may do with a database and its documents, both by
+// a request and through a replication that runs on this node and stands for requests.
 package guard
 
 import (
@@ -23,15 +22,15 @@ const (
 	textMemberUser   = "You are not allowed to access this db."
 )
 
-// Guard is what the rules stand on. It is safe for concurrent use.
+// Guard holds the parts that the rules need. It is safe for concurrent use.
 type Guard struct {
 	Auth     *auth.Authenticator
 	Scripts  *script.Engine // what checks functions when a design document is saved
 	Security access.Cache
 }
 
-// Rights are what an account may do with a database, as the metadata and the
-// configuration are at one moment.
+// Rights decides what an account may do with a database, by the metadata and the
+// configuration of one moment.
 type Rights struct {
 	Guard  *Guard
 	Config *config.Snapshot
@@ -40,8 +39,8 @@ type Rights struct {
 	Peer   string // address of the client, where passwords may be written; empty: there is none
 }
 
-// ServerAdminOnly reports whether only server administrators may make a request on the database
-// of that name: then nobody else learns whether it exists.
+// ServerAdminOnly reports whether only server administrators may make a request on the
+// database of that name: then no other client learns whether it exists.
 func ServerAdminOnly(db string, need access.Need) bool {
 	return need == access.ServerAdmin || IsSystemDatabase(db) && (need == access.AllDocs || need == access.Changes)
 }
@@ -75,8 +74,8 @@ func (r Rights) May(need access.Need) error {
 	}
 }
 
-// RequireAdmin refuses everybody but server administrators: with 401 even those
-// who are logged in.
+// RequireAdmin refuses every client but server administrators: with 401 even those who are
+// logged in.
 func RequireAdmin(u shard.User) error {
 	if u.Admin() {
 		return nil
@@ -98,8 +97,8 @@ func (r Rights) member() error {
 // IsAdmin reports whether the account administers the database.
 func (r Rights) IsAdmin() bool { return r.User.Admin() || r.Guard.Security.Of(r.DB).Admin(r.User) }
 
-// WriteDesign refuses those who may not write design documents: it asks nobody
-// in particular to log in, and tells everybody else no.
+// WriteDesign refuses accounts that may not write design documents: it asks an anonymous
+// client to log in, and forbids it to any other.
 func (r Rights) WriteDesign() error {
 	switch {
 	case r.IsAdmin():

@@ -71,7 +71,7 @@ type docList struct {
 	partition string
 }
 
-// prefix is what the ids of the namespace have in common.
+// prefix returns the common beginning of the ids of the namespace.
 func (l docList) prefix() string {
 	switch l.space {
 	case cluster.DesignDocs:
@@ -106,9 +106,9 @@ func listDocs(c *core.Call, l docList) error {
 	return out.Close()
 }
 
-// listQueries answers several lists in one request. All queries are checked
-// before the first row goes out. Whatever the body calls itself it is read as
-// JSON, unlike that of one list (api.md 8.3).
+// listQueries answers several lists in one request. All queries are checked before the
+// first row goes out. The body is read as JSON, no matter which type it declares, unlike
+// that of one list (api.md 8.3).
 func listQueries(c *core.Call, l docList) error {
 	text, err := c.Body.ReadAll(0)
 	if err != nil {

@@ -112,8 +112,8 @@ func TestViewParamsCheckMap(t *testing.T) {
 	}
 }
 
-// FuzzParams holds the parser of parameters to its refusals: whatever comes, it
-// is taken or refused with a fault that a client understands.
+// FuzzParams holds the parser of parameters to its refusals: every input is taken, or
+// refused with a fault that a client understands.
 func FuzzParams(f *testing.F) {
 	for _, seed := range []string{
 		"limit=1&skip=x", "key=\"a\"", "keys=[1,2", "startkey=a b&endkey={}", "descending=TRUE&limit=-1",

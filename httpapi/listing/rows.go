@@ -45,7 +45,7 @@ func (r *listing) appendPrologue(dst []byte, rows *cluster.DocRows) []byte {
 	return append(dst, prologueEnd...)
 }
 
-// prologueEnd is what stands between the members before the rows and these.
+// prologueEnd separates the members before the rows from the rows.
 const prologueEnd = ",\"rows\":[\r\n"
 
 // missingRow appends the row of a key without a document.

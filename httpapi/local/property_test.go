@@ -18,9 +18,9 @@ import (
 	"divan/storage/fault"
 )
 
-// TestBothSidesEndEqual: whatever is written on both sides, with conflicts,
-// deletions and attachments, both have the same leaves once each was replicated
-// to the other, from where the last time ended.
+// TestBothSidesEndEqual: after any writes on both sides, with conflicts, deletions and
+// attachments, both have the same leaves once each was replicated to the other, from where
+// the last time ended.
 func TestBothSidesEndEqual(t *testing.T) {
 	w := newWorld(t, 2)
 	run := 0

@@ -229,7 +229,7 @@ type failing struct{ err error }
 
 func (f failing) Next(context.Context) (io.ReadCloser, error) { return nil, f.err }
 
-// The rules of the API hold for whoever replicates.
+// The rules of the API hold for every account that replicates.
 func TestAccountsMeetTheRules(t *testing.T) {
 	w := newWorld(t, 1)
 	apitest.Must(t, w.db(t, "a").SetSecurity(t.Context(), []byte(`{"members":{"names":["rosa"],"roles":[]},"admins":{"names":["ada"],"roles":[]}}`)))

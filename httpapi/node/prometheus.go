@@ -17,7 +17,7 @@ import (
 	"divan/httpapi/core"
 )
 
-// promType is what CouchDB says; scrapers take it for the text format 0.0.4.
+// promType is CouchDB's media type; scrapers take it for the text format 0.0.4.
 const promType = "text/plain; version=2.0"
 
 // New returns the family of the endpoints of an API's node.

@@ -30,7 +30,7 @@ func promMetric(f figure, values map[string]float64, now time.Time) prometheus.M
 	return prometheus.MustNewConstSummary(desc, count, float64(sum)/unit, quantiles)
 }
 
-// promNaming is what a figure is called as a metric.
+// promNaming is the name of a figure as a metric.
 type promNaming struct {
 	name, help string
 	labels     prometheus.Labels

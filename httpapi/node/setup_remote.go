@@ -22,10 +22,9 @@ import (
 	"divan/storage/fault"
 )
 
-// This file asks the HTTP port of a node that does not belong to the cluster
-// yet: the only way to reach one. The administrator's password, and the
-// cluster's secret, travel as they do in CouchDB; over plain HTTP whoever can
-// listen on the network can read them.
+// This file asks the HTTP port of a node that does not belong to the cluster yet: the only
+// way to reach one. The administrator's password, and the cluster's secret, travel as they
+// do in CouchDB; over plain HTTP any listener on the network can read them.
 
 const (
 	remoteTimeout = 20 * time.Second // for the answer of a node that is being set up
@@ -42,7 +41,7 @@ type remoteCall struct {
 	body           map[string]any
 }
 
-// remoteAnswer is what the node said.
+// remoteAnswer is the answer of the node.
 type remoteAnswer struct {
 	status  int
 	Reason  string `json:"reason"`
@@ -50,7 +49,7 @@ type remoteAnswer struct {
 	Address string `json:"address"`
 }
 
-// errNoRemote says that nobody answers there as a node would.
+// errNoRemote says that no server at the address answers as a node would.
 var errNoRemote = errors.New("no node answers there")
 
 // url returns where the request goes.
@@ -128,8 +127,7 @@ func askRemote(ctx context.Context, a *core.API, cfg *config.Snapshot, r remoteC
 	return answer, nil
 }
 
-// remoteClient returns a client that follows nobody elsewhere and keeps no
-// connection.
+// remoteClient returns a client that follows no redirects and keeps no connection.
 func remoteClient(a *core.API, cfg *config.Snapshot) (*http.Client, error) {
 	dial := a.Deps.Dial
 	if dial == nil {

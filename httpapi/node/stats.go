@@ -66,7 +66,7 @@ func (f *figure) appendJSON(dst []byte, now time.Time) []byte {
 	return append(dst, '}')
 }
 
-// unit is what a recorded value has to be divided by.
+// unit returns the number that a recorded value has to be divided by.
 func (f *figure) unit() float64 {
 	if f.milli {
 		return 1000

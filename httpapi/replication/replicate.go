@@ -134,8 +134,9 @@ func waited(err error) error {
 	return err
 }
 
-// failure is why a replication has failed, as a client is told it. Whoever asked
-// for it has to know what another server said, so nothing stays in the log only.
+// failure returns the error of a failed replication as a client is told it. The client
+// that asked for the replication has to know what another server said, so nothing stays in
+// the log only.
 func failure(err error) error {
 	var f *fault.Error
 	switch {

@@ -23,7 +23,7 @@ type candidate struct {
 	err         error // why it cannot be
 }
 
-// outcome is what became of it.
+// outcome is the job that was made of a candidate, or why it was not made.
 type outcome struct {
 	shard, node string
 	id          string
@@ -100,7 +100,7 @@ func describe(err error) string {
 
 func bad(reason string) error { return fault.New(fault.BadRequest, reason) }
 
-// given is what a request names; what is not set it does not name.
+// given holds the parameters of a request; those that it does not name are not set.
 type given struct {
 	kind            job.Type
 	node, shard, db string

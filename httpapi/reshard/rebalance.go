@@ -45,7 +45,7 @@ type moveAnswer struct {
 	Why      string `json:"why,omitempty"`
 }
 
-// leftAnswer is what stays as it should not be.
+// leftAnswer is a copy or a node that is not as it should be, and stays so.
 type leftAnswer struct {
 	Database string `json:"db,omitempty"`
 	Range    string `json:"range,omitempty"`
@@ -55,7 +55,7 @@ type leftAnswer struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// nodeAnswer is what a node has and will have, in bytes.
+// nodeAnswer tells the bytes that a node has and will have.
 type nodeAnswer struct {
 	Node     string `json:"node"`
 	Zone     string `json:"zone,omitempty"`
@@ -269,7 +269,7 @@ func itemAnswer(i *rebalance.Item) moveAnswer {
 	return out
 }
 
-// What a rebalance is stopped for when nobody says why.
+// Reasons for which a rebalance is stopped when the request gives none.
 const (
 	rebalanceStopped   = "Stopped by user"
 	rebalanceCancelled = "Cancelled by user"

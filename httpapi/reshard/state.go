@@ -12,7 +12,7 @@ import (
 	"divan/storage/fault"
 )
 
-// stateName is what the API calls whether jobs run.
+// stateName returns the API's name for whether jobs run.
 func stateName(s reshard.State) string {
 	if s.Stopped {
 		return string(job.Stopped)
@@ -61,7 +61,7 @@ func appendText(dst []byte, text string) []byte {
 	return doc.AppendString(dst, text)
 }
 
-// What a state is stopped for when nobody says why.
+// Reasons for which jobs are stopped when the request gives none.
 const (
 	allStopped = "Cluster-wide resharding stopped by the user"
 	jobStopped = "Stopped by user"

@@ -19,7 +19,7 @@ func nouveauForms() map[string]form {
 	}
 }
 
-// nouveauParams is what a request of _nouveau asks for.
+// nouveauParams are the parameters of a request of _nouveau.
 type nouveauParams struct {
 	query    *string
 	bookmark *string

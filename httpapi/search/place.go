@@ -8,8 +8,8 @@ import (
 	"divan/storage/doc"
 )
 
-// place is what a path names: /{db}/_design/{ddoc}/{kind}/{index}, or the same below
-// /{db}/_partition/{partition}.
+// place is the index that a path names: /{db}/_design/{ddoc}/{kind}/{index}, or the same
+// below /{db}/_partition/{partition}.
 type place struct {
 	ddoc, index string
 	partition   string

@@ -23,7 +23,7 @@ func searchForms() map[string]form {
 	}
 }
 
-// searchParams is what a request of _search asks for.
+// searchParams are the parameters of a request of _search.
 type searchParams struct {
 	query        *string
 	partitions   []string // all that are named

@@ -21,7 +21,7 @@ func newPatterns() *patterns {
 	}
 }
 
-// ordering is what hits are ordered by, as a request has it.
+// ordering is the order of hits that a request asks for.
 type ordering struct {
 	parts []search.Sort
 	from  []int // of each part, which of the values of a hit is its: search.Distinct

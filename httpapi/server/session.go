@@ -138,7 +138,7 @@ func readLogin(c *core.Call) (auth.Login, error) {
 	return form.login()
 }
 
-// loginForm is what the body of a login may hold.
+// loginForm holds the members of the body of a login.
 type loginForm struct {
 	name, username       string
 	hasName, hasUsername bool

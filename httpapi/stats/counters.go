@@ -38,7 +38,7 @@ type Took struct {
 	Validations  Histogram // functions that validate an edit
 }
 
-// Bulk is what requests with several documents leave behind.
+// Bulk counts requests with several documents.
 type Bulk struct {
 	Requests Counter
 	Docs     Histogram // in one of them
@@ -49,11 +49,11 @@ type FullText struct{ Search, Nouveau Histogram }
 
 // Broken are the answers that did not arrive.
 type Broken struct {
-	Aborted   Counter // broken off, or nobody waited for it any more
+	Aborted   Counter // broken off, or the client went before the answer
 	Abandoned Counter // streamed ones whose client has gone
 }
 
-// Purges are what requests to purge leave behind.
+// Purges counts requests to purge.
 type Purges struct{ Requests, Databases, Documents, Failed Counter }
 
 // Queries are numbers of queries by their kinds.
@@ -81,7 +81,7 @@ func (s *Counters) CountTimeout(route string) {
 	}
 }
 
-// Mango is what queries by selector leave behind.
+// Mango counts queries by selector.
 type Mango struct {
 	Unindexed    Counter // queries that no index serves
 	InvalidIndex Counter // queries that another index serves than the one that was named

@@ -68,7 +68,7 @@ func bucketValue(i int) float64 {
 	return float64(low) + float64(uint64(1)<<shift-1)/2
 }
 
-// Distribution is what a histogram held at a moment.
+// Distribution is the content of a histogram at a moment.
 type Distribution struct {
 	counts [buckets]uint64
 	N      uint64

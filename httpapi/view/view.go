@@ -10,7 +10,7 @@ import (
 	"divan/storage/fault"
 )
 
-// place is what a path names.
+// place is the view that a path names.
 type place struct {
 	ddoc, view string
 	partition  string // empty: that of the query, or none
