@@ -108,6 +108,6 @@ func greet(ctx context.Context, i, port int) {
 	defer func() { _ = c.Close() }() // the node may have closed it
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	if _, err := io.WriteString(c, strings.Repeat("\x16\x03\x01", 40)); err == nil {
-		_, _ = c.Read(make([]byte, 64)) // whatever it says
+		_, _ = c.Read(make([]byte, 64)) // its answer does not matter
 	}
 }

@@ -106,7 +106,7 @@ func slowBodies(ctx context.Context, w *world) (string, error) {
 				trickle(ctx, i, s.host, "POST /_session HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{", &ended)
 				return
 			}
-			for rest(ctx, 500*time.Millisecond) { // somebody else who has no connection yet
+			for rest(ctx, 500*time.Millisecond) { // a client that has no connection yet
 				if !up(ctx, s) && ctx.Err() == nil {
 					strange.Add(1)
 				}

@@ -26,7 +26,7 @@ func kept(ctx context.Context, w *world) (*server, error) {
 	if err := w.innocent.stop(); err != nil {
 		return nil, err
 	}
-	w.watched = false // nobody waits while the operator does what follows
+	w.watched = false // no client waits while the operator does what follows
 	return s, s.stop()
 }
 

@@ -25,7 +25,7 @@ type innocent struct {
 	acked  []string // when it has been stopped
 }
 
-// waits is what a client had to wait.
+// waits are the waiting times of a client.
 type waits struct {
 	Took    []time.Duration
 	Longest time.Duration // between two successes
@@ -33,8 +33,8 @@ type waits struct {
 }
 
 const (
-	// shortest is what a usual wait counts at least: on a machine whose processors
-	// are busy, everything waits for its turn.
+	// shortest is the least that a usual wait counts as: on a machine whose processors are
+	// busy, everything waits for its turn.
 	shortest = 10 * time.Millisecond
 	gapLimit = time.Second
 )
@@ -81,7 +81,7 @@ func (w *world) attacked(ctx context.Context, play func(ctx context.Context)) {
 	w.failure = errors.Join(before, after)
 }
 
-// told is what the innocent client has seen.
+// told describes the waits of the innocent client.
 func (w *world) told() string {
 	if !w.watched {
 		return ""

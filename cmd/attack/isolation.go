@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// habits are what functions do that must not reach any other call: some by mistake,
+// habits are statements of functions that must not affect any other call: some by mistake,
 // some on purpose.
 var habits = []string{
 	`left = 1;`,

@@ -33,7 +33,7 @@ func guessedNames(ctx context.Context, w *world) (string, error) {
 	attackers := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200, DialContext: elsewhere.DialContext}, Timeout: 20 * time.Second}
 	w.attacked(ctx, func(ctx context.Context) {
 		each(ctx, 141, func(ctx context.Context, i int) {
-			if i == 140 { // somebody who has a password, and no session yet
+			if i == 140 { // a user who has a password, and no session yet
 				for rest(ctx, 200*time.Millisecond) {
 					start := time.Now()
 					status, err := s.call(ctx, http.MethodPost, "/_session", login, nil)
@@ -57,7 +57,7 @@ func guessedNames(ctx context.Context, w *world) (string, error) {
 				if err != nil {
 					continue
 				}
-				_ = answer.Body.Close() // whatever it is
+				_ = answer.Body.Close() // its content does not matter
 				guesses.Add(1)
 			}
 		})

@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	length      time.Duration
 	binary, dir string

@@ -55,7 +55,7 @@ func selectors(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("answers %v", &answers), idleSoon(ctx, s)
 }
 
-// idleSoon checks that a server is idle again when nobody asks it.
+// idleSoon checks that a server without requests is idle again.
 func idleSoon(ctx context.Context, s *server) error {
 	late := time.Now().Add(15 * time.Second)
 	for {

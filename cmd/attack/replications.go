@@ -120,7 +120,7 @@ func blackHoles(ctx context.Context, w *world) (string, error) {
 			return "", err
 		}
 	}
-	// The kernel takes connections for it, and nobody answers them.
+	// The kernel takes connections for it, and they get no answer.
 	hole, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

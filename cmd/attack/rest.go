@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	restLimit = 120             // MB more than at the start that a server may keep when nobody asks it
+	restLimit = 120             // MB more than at the start that a server may keep without requests
 	restAfter = 8 * time.Second // of idleness, at most
 	restDocs  = 500
 )

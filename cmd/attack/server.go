@@ -50,7 +50,7 @@ type server struct {
 	process   *child.Process
 }
 
-// newServer is what a client needs of a server.
+// newServer returns the part of a server that a client needs.
 func newServer(host string) *server {
 	return &server{
 		host: host, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second},
@@ -213,7 +213,7 @@ func (s *server) call(ctx context.Context, method, path string, in, out any) (st
 	return answer.StatusCode, err
 }
 
-// rowsOrRefusal is what call decodes of an answer of any status.
+// rowsOrRefusal is the content of an answer of any status, for call to decode.
 type rowsOrRefusal struct {
 	Error, Reason string
 	Total         int `json:"total_rows"`

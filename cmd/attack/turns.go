@@ -172,7 +172,7 @@ func viewOf(code string) map[string]any {
 // emptyObjects is a document that takes as much memory as there can be of it.
 func emptyObjects(n int) map[string]any { return map[string]any{"v": make([]struct{}, n)} }
 
-// unreadLists is played by somebody who may only read the database.
+// unreadLists is played by a user who may only read the database.
 func unreadLists(ctx context.Context, w *world) (string, error) {
 	s, err := w.started(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func (s *server) isUp() {
 	})
 }
 
-// freePort is one of TCP that nobody has now.
+// freePort returns a TCP port that is free now.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -75,7 +75,7 @@ func quote(v any) string {
 	return string(text)
 }
 
-// Somebody else saves first: both texts are shown, and either can win.
+// Another user saves first: both texts are shown, and either can win.
 func TestConflictOnSave(t *testing.T) {
 	t.Parallel()
 	s, c, rev := newEditing(t)

@@ -119,7 +119,7 @@ func (s *server) names(path string) []string {
 	return out
 }
 
-// Somebody else saves the design document first: what they did stays.
+// Another user saves the design document first: that change stays.
 func TestConflictOfViews(t *testing.T) {
 	t.Parallel()
 	s, c := newPond(t, 3)
@@ -143,7 +143,8 @@ func TestConflictOfViews(t *testing.T) {
 	}
 }
 
-// A draft outlives a reload; what somebody else has saved meanwhile is not overwritten unseen.
+// A draft outlives a reload; a version that another user has saved meanwhile is not
+// overwritten unseen.
 func TestDraftOfView(t *testing.T) {
 	t.Parallel()
 	s, c := newPond(t, 3)

@@ -18,7 +18,8 @@ func (c *screen) acceptOnly() {
 		};`)
 }
 
-// Who deletes a document that somebody else has changed sees what that is, and nothing is deleted.
+// A user who deletes a document that another user has changed sees the change, and nothing
+// is deleted.
 func TestConflictOnDelete(t *testing.T) {
 	t.Parallel()
 	s, c, rev := newEditing(t)

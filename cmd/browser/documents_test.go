@@ -142,7 +142,7 @@ func TestDeleteManyRefused(t *testing.T) {
 	c.accessible()
 }
 
-// otherTab logs in as somebody else, as another tab of the browser would.
+// otherTab logs in as another user, as another tab of the browser would.
 func (c *screen) otherTab(name, password string) {
 	c.t.Helper()
 	status := eval[int](c, fmt.Sprintf(`fetch("/_session", {method: "POST", headers: {"Content-Type": "application/json"},

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// Functions of design documents are written as JavaScript; what somebody else has saved meanwhile stays.
+// Functions of design documents are written as JavaScript; a version that another user has
+// saved meanwhile stays.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	s, c := newPond(t, 3)

@@ -66,7 +66,7 @@ func wide(fields int, value string) string {
 	return out.String()
 }
 
-// A document of 8 MB is shown, and the page answers meanwhile, whatever is in it.
+// A document of 8 MB is shown, and the page answers meanwhile, with any content.
 func TestLargeDocuments(t *testing.T) {
 	const size = 7_800_000
 	for name, doc := range map[string]string{

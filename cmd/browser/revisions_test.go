@@ -75,7 +75,8 @@ func TestConflictIsResolved(t *testing.T) {
 	c.accessible()
 }
 
-// What somebody else did to a leaf meanwhile is told, and nothing of it is lost.
+// A change that another user has made to a leaf meanwhile is told, and nothing of it is
+// lost.
 func TestConflictChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, c := newConflict(t, "#/revisions/pond/frog")

@@ -138,7 +138,8 @@ func TestReplicationsThatFail(t *testing.T) {
 	c.until(`!document.body.innerText.includes("Without a document")`)
 }
 
-// Somebody who is no administrator is told what the server says, and is not asked again and again.
+// A user who is no administrator is told the server's refusal, and is not asked again and
+// again.
 func TestServerViewsOfAReader(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

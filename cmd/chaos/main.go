@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	nodes, clients       int
 	length, round, pause time.Duration

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The hosts are network namespaces on one bridge; this process stands on the
-// bridge too and reaches all of them, whatever the hosts do to one another.
+// The hosts are network namespaces on one bridge; this process stands on the bridge too
+// and reaches all of them, no matter what the hosts do to one another.
 const (
 	bridge    = "dvn-br"
 	netPrefix = "10.213.0."

@@ -136,7 +136,7 @@ func (c *cluster) seedOutages(ctx context.Context) error {
 	return c.asker.Send(ctx, node, attached, nil)
 }
 
-// timed is what a phase shows of one kind of request, in microseconds.
+// timed holds the times of one kind of request in a phase, in microseconds.
 type timed struct {
 	first, later *hdrhistogram.Histogram // within the grace, and after it
 	failed       int                     // after the grace

@@ -32,7 +32,7 @@ import (
 //go:embed package.json *.js
 var programs embed.FS
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct{ binary, dir, only string }
 
 func main() {

@@ -19,7 +19,7 @@ const (
 	patience = 60 * time.Second // until the server answers
 )
 
-// server is what the clients are tried on.
+// server is the server that the clients are tried on.
 type server struct {
 	host    string // HOST:PORT
 	process *child.Process

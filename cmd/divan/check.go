@@ -44,7 +44,7 @@ the directory. The exit status is 1 when something is wrong.`,
 	return cmd
 }
 
-// examination is what check has found so far.
+// examination holds the findings of check so far.
 type examination struct {
 	out      io.Writer
 	verbose  bool

@@ -577,7 +577,7 @@ func filesOf(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// TestHealthcheckTLS: the authority that is given, or everybody, is trusted.
+// TestHealthcheckTLS: the authority that is given, or every certificate, is trusted.
 func TestHealthcheckTLS(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/_up" {

@@ -73,7 +73,7 @@ func ask(ctx context.Context, out io.Writer, in io.Reader, question string) (boo
 		return false, err
 	}
 	answer := make(chan string, 1)
-	go func() { // it ends with the process when nobody answers
+	go func() { // it ends with the process when the user gives no answer
 		line, _ := bufio.NewReader(in).ReadString('\n') // the end is a no
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()

@@ -52,7 +52,7 @@ stops or is in maintenance mode answers that it cannot. Without a URL the node o
 	return cmd
 }
 
-// clientFor returns a client that trusts an authority, or everybody.
+// clientFor returns a client that trusts an authority, or every certificate.
 func clientFor(ca string, insecure bool) (*http.Client, error) {
 	cas, err := httpclient.ReadCAs(ca)
 	if err != nil {

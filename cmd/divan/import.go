@@ -79,7 +79,7 @@ func login(ctx context.Context, out io.Writer, url, prefix string) (httpclient.S
 	if s.User == "" || s.Password != "" {
 		return s, nil
 	}
-	if known == "" || known == s.User { // not the password of somebody else
+	if known == "" || known == s.User { // not the password of another user
 		s.Password = os.Getenv(prefix + "PASSWORD")
 	}
 	if s.Password != "" {

@@ -120,7 +120,7 @@ Left behind:
   documents that do not replicate (_local/…), among them the checkpoints of clients
   server administrators and other settings (GET /_node/_local/_config shows them)
 `)
-	anybody := *s.to // an empty security object lets everybody in
+	anybody := *s.to // an empty security object lets every client in
 	anybody.base = strings.Replace(anybody.base, "adm:pass@", "", 1)
 	anybody.want(t, "GET", "/pond/d000000", "", 200)
 	sameText(t, s.to.want(t, "GET", "/pond/torn?conflicts=true", "", 200), c.want(t, "GET", "/pond/torn?conflicts=true", "", 200))

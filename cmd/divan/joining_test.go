@@ -176,7 +176,7 @@ func TestJoiningEmptyDisk(t *testing.T) {
 	bury(t, []*member{a, b, c}, pond, lake)
 }
 
-// TestLostOnlyCopy: while the only copy of a range is gone nobody takes that for an empty
+// TestLostOnlyCopy: while the only copy of a range is gone no node takes that for an empty
 // one, and it can be put back, or given up.
 func TestLostOnlyCopy(t *testing.T) {
 	a, b, c := threeNodes(t)
@@ -256,7 +256,7 @@ func TestLostOnlyCopy(t *testing.T) {
 }
 
 // TestJoiningReplacement: one node after the other is replaced, while a client writes. The
-// copies of one database that nobody writes to are not taken for those of another one.
+// copies of one database without writes are not taken for those of another one.
 func TestJoiningReplacement(t *testing.T) {
 	a, b, c := threeNodes(t)
 	pond := newLedger(t, a, "pond", 2, 3)

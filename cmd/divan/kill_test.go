@@ -17,10 +17,9 @@ const killsVariable = "DIVAN_KILLS"
 // killsPerDirectory is how many deaths one data directory sees in a row.
 const killsPerDirectory = 4
 
-// TestKill kills the program with SIGKILL at random moments under load, starts
-// it again and looks whether everything that was acknowledged, or shown to
-// anybody, is there. After a graceful stop every invariant of the directory
-// must hold.
+// TestKill kills the program with SIGKILL at random moments under load, starts it again
+// and looks whether everything that was acknowledged, or shown to any client, is there.
+// After a graceful stop every invariant of the directory must hold.
 func TestKill(t *testing.T) {
 	kills := 2
 	if testing.Short() {
@@ -215,7 +214,7 @@ func (c content) mediaType() string {
 
 // state is what a document is at one moment.
 type state struct {
-	rev     string // empty while nobody was told
+	rev     string // empty while no client was told
 	n       int    // in the body
 	deleted bool
 	purged  bool // or never written

@@ -265,7 +265,7 @@ func number(seq string) uint64 {
 	return n
 }
 
-// verifyResume goes on behind a row: whatever has changed since must come.
+// verifyResume goes on behind a row: every change since then must come.
 func (w *world) verifyResume(s *sighting, at int, now map[string]row) error {
 	rest, err := w.changes(s.db, s.rows[at].Seq)
 	if err != nil {

@@ -55,7 +55,7 @@ func lastWords(text string) {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		_, _ = fmt.Fprintln(os.Stderr, text) // there is nobody else to tell
+		_, _ = fmt.Fprintln(os.Stderr, text) // an error here has no other place to be told
 	}()
 	select {
 	case <-said:

@@ -14,7 +14,7 @@ import (
 // time. So the percentage follows the live heap: up to heapGoal there is room
 // to grow, beyond it only minPercent.
 const (
-	heapGoal   = 100 << 20 // bytes that the heap may have before a collection, whatever is live
+	heapGoal   = 100 << 20 // bytes that the heap may have before a collection, however few of them are live
 	minPercent = 35
 	maxPercent = 200
 	heapPeriod = 500 * time.Millisecond

@@ -16,13 +16,13 @@ const (
 	releasePeriod = 20 * time.Millisecond
 	quietBytes    = 1 << 20  // allocated in a period, at most, for it to be quiet
 	quietPeriods  = 8        // of heapPeriod, before a release
-	worthBytes    = 16 << 20 // that nobody uses, at least, and an eighth of what is used, for a release
+	worthBytes    = 16 << 20 // unused, at least, and an eighth of what is used, for a release
 	slackBytes    = 4 << 20  // left to the heap after a release, and a sixteenth of what is used
 	partBytes     = 64 << 20 // given back at once, at most
 	stillPeriods  = 4        // of releasePeriod, without anything given back, that end a release
 )
 
-// memory is what the runtime says of its memory, in bytes.
+// memory holds the runtime's figures about its memory, in bytes.
 type memory struct {
 	live      uint64 // in the heap after the last collection
 	used      uint64 // by objects, living or dead
@@ -58,7 +58,7 @@ func (r memoryReader) read() (memory, bool) {
 	return memory{live: v(0), used: v(1), free: v(2), mapped: v(3) - min(v(3), v(4)), allocated: v(5)}, true
 }
 
-// action is what release wants done.
+// action is a step that release asks for.
 type action int
 
 const (
@@ -121,9 +121,9 @@ func (r *release) goOn(m memory, unused uint64) (action, uint64) {
 	return enough, 0
 }
 
-// giveBackPart gives n bytes that nobody uses back to the machine, or what there is.
-// The runtime does so when it allocates beyond its limit; the goal of the collector
-// stays out of reach as long as n is less than half of what is free.
+// giveBackPart gives n unused bytes back to the machine, or as many as there are. The
+// runtime does so when it allocates beyond its limit; the goal of the collector stays out
+// of reach as long as n is less than half of what is free.
 func giveBackPart(mapped, n uint64) {
 	limit := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(limit, int64(mapped-min(mapped, n))))

@@ -79,7 +79,7 @@ func TestReleaseEnds(t *testing.T) {
 	}
 }
 
-// Large bodies are collected as soon as no more of them come, whatever else goes on.
+// Large bodies are collected as soon as no more of them come, no matter what else goes on.
 func TestReleaseAfterBodies(t *testing.T) {
 	var r release
 	m := memory{live: 40 << 20, used: 40 << 20, mapped: 100 << 20}

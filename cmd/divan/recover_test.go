@@ -261,9 +261,9 @@ func TestShardGoneOfAMember(t *testing.T) {
 	checkDirectory(t, dir)
 }
 
-// wantPartly looks whether one of two ranges of pond is refused and the other
-// one can be read. It cannot be written to, as nobody knows the validation
-// functions of the lost one. It returns the path of a document that is refused.
+// wantPartly looks whether one of two ranges of pond is refused and the other one can be
+// read. It cannot be written to, as the validation functions of the lost one are unknown.
+// It returns the path of a document that is refused.
 func wantPartly(t *testing.T, c *client) (refused string) {
 	t.Helper()
 	count := map[int]int{}

@@ -52,7 +52,7 @@ func (c *cutter) close() {
 	c.mu.Lock()
 	c.closed = true
 	for conn := range c.open {
-		_ = conn.Close() // whoever uses it notices
+		_ = conn.Close() // the goroutine that uses it notices
 	}
 	c.mu.Unlock()
 	c.work.Wait()
@@ -176,7 +176,7 @@ func startSpoiler(t *testing.T, server string, rng *rand.Rand, spoilt int) (addr
 	}
 }
 
-// discarded is where an answer goes that nobody gets to see.
+// discarded is a response writer that throws the answer away.
 type discarded struct{ header http.Header }
 
 func (d discarded) Header() http.Header         { return d.header }

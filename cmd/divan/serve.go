@@ -25,7 +25,7 @@ type serveOptions struct {
 	cfg node.Config
 }
 
-// flagSet is what register needs of pflag.FlagSet.
+// flagSet is the part of pflag.FlagSet that register needs.
 type flagSet interface {
 	StringVar(p *string, name, value, usage string)
 	StringArrayVar(p *[]string, name string, value []string, usage string)
@@ -127,7 +127,7 @@ func greet(ctx context.Context, n *node.Node, o *serveOptions, out io.Writer) {
 	_, _ = io.WriteString(out, text) // it is in the log too
 }
 
-// details is what a person reads at a terminal.
+// details returns the lines about a node for a person at a terminal.
 func details(n *node.Node, dataDir string, admins []string) string {
 	if dir, err := filepath.Abs(dataDir); err == nil {
 		dataDir = dir

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestSlowPeers has three times as many clients that nobody knows as requests may
-// be under way: each begins a body and does not go on. Whoever is known is served
-// meanwhile, logins are, and /_up.
+// TestSlowPeers has three times as many unauthenticated clients as requests may be under
+// way: each begins a body and does not go on. Known clients are served meanwhile, logins
+// are, and /_up.
 func TestSlowPeers(t *testing.T) {
 	const most, attackers = 100, 300
 	p := startServer(t, append(adminEnviron(), fmt.Sprintf("DIVAN_CHTTPD__MAX_CONNECTIONS=%d", most), "DIVAN_LOG__LEVEL=warn"), "--data", t.TempDir())

@@ -58,7 +58,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer told.Close() //nolint:errcheck // nobody writes to it any more
+	defer told.Close() //nolint:errcheck // only read from
 	p := startServer(t, append(adminEnviron(), "NOTIFY_SOCKET="+socket), "--data", t.TempDir())
 	message := make([]byte, 100)
 	if err := told.SetReadDeadline(time.Now().Add(patience)); err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "runtime/debug"
 
-// unversioned is what a program calls itself that was built without its history.
+// unversioned is the version of a program that was built without its history.
 const unversioned = "devel"
 
 // linkedVersion is the tag or commit, which the linker puts here (see ../../dev).

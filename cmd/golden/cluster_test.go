@@ -44,8 +44,8 @@ type house struct {
 	done   chan struct{}
 }
 
-// hosts returns addresses of this machine that nobody else uses: all of
-// 127.0.0.0/8 is this machine.
+// hosts returns addresses of this machine that no other process uses: all of 127.0.0.0/8
+// is this machine.
 func hosts(n int) []string {
 	var out []string
 	for i := range n {

@@ -187,7 +187,7 @@ func without(v any, patterns [][]string, path []string) any {
 	return v
 }
 
-// selection is what the options pick, any and only leave of a body.
+// selection is the part of a body that the options pick, any and only leave.
 type selection struct {
 	pick, wild [][]string
 	only       *regexp.Regexp

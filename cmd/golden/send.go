@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// answer is what came back.
+// answer is the answer of a server.
 type answer struct {
 	status  int
 	headers map[string]string // names in lower case, the last of each

@@ -41,7 +41,8 @@ func settle(ctx context.Context, nodes []*url.URL, s *step, n *names) error {
 	return nil
 }
 
-// leaves is what a node shows of a database: the leaves of its documents, or why there are none.
+// leaves returns the leaves of the documents of a database on a node, or why there are
+// none.
 func leaves(ctx context.Context, node *url.URL, db string, n *names) string {
 	a, err := send(ctx, node, &step{method: http.MethodGet, path: "/" + db + "/_changes?style=all_docs"}, n)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// holding is what a database holds: for each document its leaves with their
-// history, body and attachments, as text that can be compared.
+// holding is the content of a database: for each document its leaves with their history,
+// body and attachments, as text that can be compared.
 type holding map[string]map[string]string
 
 // bulkGetSize is how many revisions one request asks for.
 const bulkGetSize = 200
 
-// held reads a whole database. Digests are compared only of attachments that
-// nobody compresses: of others CouchDB takes them from the compressed bytes,
-// PouchDB from the content, so that of those the content is read.
+// held reads a whole database. Digests are compared only of attachments that no server
+// compresses: for the others CouchDB takes the digest from the compressed bytes, PouchDB
+// from the content, so that their content is read.
 func (s *server) held(ctx context.Context, db string) (holding, error) {
 	out := holding{}
 	leaves, err := s.leaves(ctx, db)

@@ -22,7 +22,7 @@ import (
 	"divan/cmd/child"
 )
 
-// scripts are what runs in Node.js, and which versions of the peers.
+// scripts are the program that runs in Node.js, and the versions of the peers.
 //
 //go:embed package.json live.js
 var scripts embed.FS
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	documents, largest int
 

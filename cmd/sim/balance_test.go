@@ -53,8 +53,8 @@ func newBalances(p *plan) []balance {
 	return out
 }
 
-// balance asks for what a balance is, and for its end. What nobody answers is tried again until nothing
-// is broken.
+// balance sends the requests that a balance consists of. A request without an answer is
+// tried again until nothing is broken.
 func (w *world) balance(b balance) {
 	<-time.After(b.at - w.clock())
 	w.zap.Info("balance", zap.Stringer("balance", b))

@@ -21,7 +21,7 @@ const (
 	slow                  // everything between some nodes and the others takes long
 	lossy                 // packets are lost, streams stutter
 	crash                 // a node is killed; what was not synced may be lost
-	powerCut              // the same, and nobody is told
+	powerCut              // the same, and its peers do not see their connections end
 	wipe                  // a node is killed and loses its copies
 	comeback              // later it is killed again, and has the copies again that it had lost
 	stop                  // a node is stopped and started again

@@ -63,8 +63,8 @@ func newSplits(p *plan) []split {
 	return out
 }
 
-// split asks for a split, and for what is to become of it. What nobody answers is tried again
-// until nothing is broken.
+// split sends the requests that a split consists of. A request without an answer is tried
+// again until nothing is broken.
 func (w *world) split(s split) {
 	w.zap.Info("split", zap.Stringer("split", s))
 	var made []string

@@ -190,8 +190,8 @@ func (w *world) stop(m *machine) {
 	m.host.Kill()
 }
 
-// crash ends a node between two instructions. What it does from now on reaches
-// nobody, and no disk that anybody will read.
+// crash ends a node between two instructions. Its later actions reach no other node, and
+// no disk that is read again.
 func (w *world) crash(m *machine, silent bool, unsynced int) {
 	w.setUp(m, false)
 	m.dead.Store(true)

@@ -289,7 +289,7 @@ func isConstant(e ast.Expr, calls []string) bool {
 			switch fun := e.Fun.(type) {
 			case *ast.Ident: // a row of a table: the pointer that declare returns
 				return fun.Name == "declare"
-			case *ast.ArrayType: // []byte("…") that nobody writes to
+			case *ast.ArrayType: // []byte("…") that is never written to
 				return true
 			case *ast.FuncLit: // a table computed once
 				arr, ok := fun.Type.Results.List[0].Type.(*ast.ArrayType)

@@ -46,7 +46,7 @@ type Config struct {
 	Progress        io.Writer     // one line per workload while it runs; nil for none
 }
 
-// Result is what one workload measured.
+// Result holds the figures of one workload.
 type Result struct {
 	Name      string  `json:"name"`
 	Unit      string  `json:"unit"` // what PerSecond counts

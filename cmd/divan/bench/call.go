@@ -80,7 +80,7 @@ func (a *call) exchange(statuses []int) error {
 	return nil
 }
 
-// body is what is kept of an answer's body.
+// body is the part of an answer's body that is kept.
 type body struct {
 	size  int64
 	lines int64  // their ends

@@ -27,7 +27,8 @@ type Figures struct {
 	Errors    int64   `json:"errors"`
 }
 
-// Compared is what a workload has shown. Each round has a ratio of the first server to the second.
+// Compared holds the figures of a workload on two servers. Each round has a ratio of the
+// first server to the second.
 type Compared struct {
 	Name      string     `json:"name"`
 	Unit      string     `json:"unit"` // what PerSecond counts
@@ -86,7 +87,7 @@ func Compare(ctx context.Context, cfg Config, against Against) (*Comparison, err
 	return report, err
 }
 
-// comparison is what the rounds have shown so far.
+// comparison holds the results of the rounds so far.
 type comparison struct {
 	cfgs    [2]Config
 	sides   [2]Side

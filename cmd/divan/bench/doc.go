@@ -32,9 +32,9 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// text is what the documents are filled with: words in an order that looks
-// random. It is made once, because to make it for each document would cost more
-// than all the rest of the client.
+// text is the source of the texts in the documents: words in an order that looks random.
+// It is made once, because to make it for each document would cost more than all the rest
+// of the client.
 type text struct {
 	words  []byte
 	starts []int32 // where each word begins

@@ -29,7 +29,7 @@ func (m *move) of() string {
 	return m.Database + " " + m.Range + " from " + m.From + " to " + m.To
 }
 
-// left is what stays as it should not be.
+// left is a copy or a node that is not as it should be, and stays so.
 type left struct {
 	Database string `json:"db"`
 	Range    string `json:"range"`
@@ -39,7 +39,7 @@ type left struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// nodeBytes is what a node has and will have.
+// nodeBytes tells the bytes that a node has and will have.
 type nodeBytes struct {
 	Node     string `json:"node"`
 	Zone     string `json:"zone"`

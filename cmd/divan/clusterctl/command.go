@@ -13,7 +13,7 @@ import (
 	"divan/cmd/divan/httpclient"
 )
 
-// Config is what all commands have.
+// Config holds the settings that all commands share.
 type Config struct {
 	Server   httpclient.Server // any node of the cluster
 	Client   httpclient.Options

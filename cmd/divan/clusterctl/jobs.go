@@ -30,7 +30,7 @@ func jobSteps() []string {
 	}
 }
 
-// made is what became of a job that was asked for.
+// made is the outcome of a request for a job.
 type made struct {
 	ID    string
 	Error string

@@ -31,7 +31,7 @@ const (
 // Server is one side: where it is, and who asks.
 type Server struct {
 	URL            string // of its root, without credentials and without a slash at its end
-	User, Password string // of a server administrator; empty: nobody is named
+	User, Password string // of a server administrator; empty: no credentials are sent
 }
 
 // ParseServer reads a URL like http://admin:password@host:5984; the scheme may
@@ -84,9 +84,9 @@ type Client struct {
 	userAgent string
 }
 
-// Options are what a client has beside its server.
+// Options configures a Client.
 type Options struct {
-	Insecure  bool           // accept certificates that nobody trusts
+	Insecure  bool           // accept certificates that are not trusted
 	CAs       *x509.CertPool // nil: those that the system trusts
 	UserAgent string
 	HTTP      *http.Client // nil: one of its own
@@ -123,7 +123,7 @@ func ReadCAs(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// sameServer refuses redirects that would take the password to somebody else.
+// sameServer refuses redirects that would send the password to another server.
 func sameServer(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	if len(via) >= 10 || to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {

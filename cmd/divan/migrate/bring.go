@@ -17,8 +17,8 @@ import (
 	"divan/storage/doc"
 )
 
-// database is what is known of a database of the source. It belongs to whoever
-// brings it.
+// database holds the known facts about a database of the source. It belongs to the
+// goroutine that brings it.
 type database struct {
 	name     string
 	source   info
@@ -54,7 +54,7 @@ func (db *database) expected() uint64 {
 	return db.source.Documents - db.own - uint64(len(db.judges)) + db.theirs
 }
 
-// brought is what became of a database.
+// brought is the outcome of bringing a database.
 type brought struct {
 	text    string // for people
 	written int64  // revisions
@@ -201,7 +201,7 @@ func (m *migration) replicate(ctx context.Context, o protocol.Options, db *datab
 // checkpointEvery is how much work an interruption may cost.
 const checkpointEvery = 10 * time.Second
 
-// spec is what a replication of everything would be asked for by.
+// spec returns the request for a replication of everything.
 func (m *migration) spec(db string) *spec.Spec {
 	address := func(s *side) spec.Address {
 		return spec.Address{URL: s.URL + path(db) + "/", Username: s.User, Password: s.Password, Proxy: s.through}

@@ -44,7 +44,7 @@ func (p patterns) match(name string) bool {
 	return slices.ContainsFunc(p, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
-// choice is what becomes of the databases of a server.
+// choice sorts the databases of a server by their treatment.
 type choice struct {
 	take         []string // in the order in which they are brought
 	replications []string // databases of replications that are left there for now

@@ -43,7 +43,7 @@ func counters() decor.Decorator {
 
 // meter is how far one database is. It is safe for concurrent use.
 type meter struct {
-	bar, all *mpb.Bar // nil: nobody looks
+	bar, all *mpb.Bar // nil: there is no terminal
 	total    int64    // documents when it began
 	mu       sync.Mutex
 	done     int64          // of the total

@@ -25,10 +25,10 @@ type Config struct {
 	Parallel       int      // databases at the same time
 	Q              int      // shards of new databases; 0: as many as at the source
 	Replications   bool     // bring the documents of replicator databases, which start to run on the target
-	FromStart      bool     // look at every document again, whatever checkpoints say
+	FromStart      bool     // look at every document again, in spite of checkpoints
 	DryRun         bool     // only look
 	Continuous     bool     // follow the source until ctx ends
-	Insecure       bool     // take certificates that nobody trusts
+	Insecure       bool     // take certificates that are not trusted
 	Progress       io.Writer
 	Terminal       bool // Progress is one
 	Report         io.Writer

@@ -28,7 +28,7 @@ func (m *migration) report(ctx context.Context) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
-		m.source.Retry, m.target.Retry = false, false // no second attempts: somebody wants this to end
+		m.source.Retry, m.target.Retry = false, false // no second attempts: the user wants this to end
 	}
 	out := &report{w: m.cfg.Report, m: m}
 	if m.cfg.Continuous {

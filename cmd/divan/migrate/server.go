@@ -29,7 +29,7 @@ func newSide(s httpclient.Server, insecure bool, userAgent string) *side {
 	return &side{Client: httpclient.New(s, httpclient.Options{Insecure: insecure, UserAgent: userAgent})}
 }
 
-// about is what a server says of itself.
+// about is a server's description of itself.
 type about struct {
 	Version string `json:"version"`
 	UUID    string `json:"uuid"`
@@ -125,7 +125,7 @@ func (s *side) databases(ctx context.Context) ([]string, error) {
 	}
 }
 
-// info is what a server says of a database.
+// info is a server's description of a database.
 type info struct {
 	Documents uint64 `json:"doc_count"`
 	Deleted   uint64 `json:"doc_del_count"`

@@ -37,7 +37,7 @@ func (m *migration) create(ctx context.Context, db string, source info) error {
 		if err == nil || httpclient.Status(err) != http.StatusPreconditionFailed {
 			return err
 		}
-		if target, _, err = m.target.info(ctx, db); err != nil { // somebody else has made it
+		if target, _, err = m.target.info(ctx, db); err != nil { // another client has made it
 			return err
 		}
 	}

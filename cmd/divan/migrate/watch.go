@@ -218,7 +218,7 @@ func refusing(err error) bool {
 	return errors.As(err, &f) && !endpoint.Retryable(err) && f.Kind != fault.Internal
 }
 
-// reason is what a person is told of an error: one line.
+// reason returns the text of an error for a person: one line.
 func reason(err error) string {
 	text := err.Error()
 	var r *httpclient.Refusal

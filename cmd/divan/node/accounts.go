@@ -27,10 +27,10 @@ func accountDatabases(s *config.Snapshot) []string {
 	return slices.Compact([]string{"_users", s.ChttpdAuth.AuthenticationDB})
 }
 
-// keepAccountRules gives databases of accounts their design document when they are
-// made or become one. Until then, and should a node die between, the same rules count
-// without it (auth.Standard). All nodes do it: the document has the same revision
-// whoever writes it.
+// keepAccountRules gives databases of accounts their design document when they are made or
+// become one. Until then, and should a node die between, the same rules count without it
+// (auth.Standard). All nodes do it: the document has the same revision, no matter which
+// node writes it.
 func (n *Node) keepAccountRules(ctx context.Context) error {
 	said := ""
 	for ctx.Err() == nil {

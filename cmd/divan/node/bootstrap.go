@@ -25,15 +25,14 @@ const (
 	seedAgain   = time.Second     // after which those of the seed list are asked again
 )
 
-// seedAnswer is what a node tells that is asked whether it belongs to a
-// cluster.
+// seedAnswer is a node's answer to the question whether it belongs to a cluster.
 type seedAnswer struct {
 	Member bool              `json:"member"`
 	UUID   string            `json:"uuid,omitempty"`  // of the cluster
 	Nodes  map[string]string `json:"nodes,omitempty"` // its members, with their addresses
 }
 
-// heard is what came of asking one node.
+// heard is the outcome of asking one node.
 type heard struct {
 	seedAnswer
 	at  time.Time // zero: not asked
@@ -211,9 +210,9 @@ func (f *bootstrapper) askAll(ctx context.Context) {
 	asking.Wait()
 }
 
-// status is what /_up tells about the seed list. A node that has nobody to join
-// counts as joined while it founds its own cluster; one that was invited, or
-// lost its metadata, has no seed list either and waits for the members it knows.
+// status returns the report of /_up about the seed list. A node that has no other node to
+// join counts as joined while it founds its own cluster; one that was invited, or lost its
+// metadata, has no seed list either and waits for the members it knows.
 func (f *bootstrapper) status(joined bool) httpapi.SeedStatus {
 	id := f.id.load()
 	nobody := len(f.seeds) == 0 && !id.Invited && len(id.others(f.self)) == 0

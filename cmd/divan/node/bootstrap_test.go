@@ -52,8 +52,8 @@ func TestDecideBootstrap(t *testing.T) {
 	}
 }
 
-// Whatever nodes hear of each other while they start, nobody founds a cluster
-// while a node of the seed list belongs to one, whoever loses its disk.
+// No node founds a cluster while a node of the seed list belongs to one, no matter what
+// they hear of each other while they start, and which of them loses its disk.
 func TestOneClusterIsFounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}

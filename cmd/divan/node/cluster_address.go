@@ -23,7 +23,7 @@ type clusterPlace struct {
 	advertise    string // host:port where others find it
 
 	mu    sync.Mutex
-	taken map[string]bool // "tcp", "udp": somebody else closes it now
+	taken map[string]bool // "tcp", "udp": handed out, to be closed by its new owner
 }
 
 // attemptsForPort is how often another free port is tried whose number is
@@ -96,7 +96,7 @@ func (p *clusterPlace) take(what string) bool {
 	return !was
 }
 
-// close gives back what nobody has taken.
+// close gives back the ports that were not handed out.
 func (p *clusterPlace) close() error {
 	var errs []error
 	if p.take("tcp") {

@@ -122,7 +122,7 @@ func TestInvitationOnDisk(t *testing.T) {
 		h.end()
 	}
 
-	// It belongs to the cluster, whatever it is started with.
+	// It belongs to the cluster, no matter which settings it is started with.
 	cfg := cfgs[1]
 	cfg.Environ, cfg.ClusterAddress = settings("DIVAN_COUCHDB__SINGLE_NODE=true"), ""
 	const want = "[couchdb] single_node is true, and the node belongs to a cluster with n0@127.0.0.1"

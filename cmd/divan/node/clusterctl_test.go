@@ -159,7 +159,7 @@ func TestClusterRebalance(t *testing.T) {
 		w.wantError(o.rebalance(clusterctl.RebalanceOptions{}), "nothing was begun")
 		a.want("GET", "/_cluster/rebalance", "", `200 {"state":"none"`)
 
-		o.ask = func(context.Context, string) (bool, error) { // somebody else is faster
+		o.ask = func(context.Context, string) (bool, error) { // another client is faster
 			b.want("POST", "/_cluster/rebalance", "", "202") //nolint:contextcheck // the test's own
 			return true, nil
 		}

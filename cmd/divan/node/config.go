@@ -28,7 +28,7 @@ import (
 	"divan/cluster/wire"
 )
 
-// Config is what a node is started with. Only DataDir is required.
+// Config configures a node. Only DataDir is required.
 type Config struct {
 	DataDir     string   // everything that must survive; made when it does not exist
 	FS          vfs.FS   // nil: the real file system

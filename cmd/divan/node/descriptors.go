@@ -2,15 +2,15 @@ package node
 
 import "go.uber.org/zap"
 
-// descriptors is who may have how many of the process's file descriptors: half
-// of them connections of clients, a quarter tables, an eighth stores, and the
-// rest is for the log, the metadata, the cluster port and replications. So
-// clients never take what their requests need to be answered.
+// descriptors divides the process's file descriptors: half of them are for connections of
+// clients, a quarter for tables, an eighth for stores, and the rest is for the log, the
+// metadata, the cluster port and replications. So clients never take what their requests
+// need to be answered.
 type descriptors struct {
 	limit       uint64 // soft; 0: there is none
 	connections int
 	tables      int
-	stores      int // open while nobody uses them
+	stores      int // kept open while unused
 }
 
 // What there may be of each, however many descriptors there are. A connection

@@ -103,9 +103,9 @@ func TestRulesHoldWithASlowNode(t *testing.T) {
 	})
 }
 
-// A node that cannot be reached by the one that takes the design document, but by a
-// third one and by clients, judges by it all the same; and the write does not wait
-// long. The one that is cut off for long keeps nobody waiting.
+// A node that cannot be reached by the one that takes the design document, but by a third
+// one and by clients, judges by it all the same; and the write does not wait long. A node
+// that is cut off for long keeps no write waiting.
 func TestRulesHoldAcrossAPartition(t *testing.T) {
 	inTown(t, func(w *town) {
 		a, b, c := w.seeded()

@@ -97,7 +97,7 @@ func (f *trouble) proxy(t *testing.T, h *house) string {
 			w.WriteHeader(http.StatusInternalServerError)
 		case f.happens("429", 25):
 			w.WriteHeader(http.StatusTooManyRequests)
-		case f.happens("lost answer", 40): // done, but nobody hears of it
+		case f.happens("lost answer", 40): // done, but the client does not hear of it
 			r.Body = http.MaxBytesReader(w, r.Body, 1<<30)
 			through.ServeHTTP(&deaf{header: http.Header{}}, r)
 			panic(http.ErrAbortHandler)

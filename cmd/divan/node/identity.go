@@ -17,9 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// identity is what a node has to know before it can talk to the others. It is
-// kept in the data directory, apart from the metadata, which comes from the
-// others.
+// identity holds the data that a node needs before it can talk to the others. It is kept
+// in the data directory, apart from the metadata, which comes from the others.
 type identity struct {
 	Version int    `json:"version"`
 	UUID    string `json:"uuid,omitempty"` // of the cluster; empty: belongs to none yet
@@ -66,8 +65,8 @@ type identityStore struct {
 	token chan struct{} // held by the one that writes
 }
 
-// openIdentity reads the identity of a data directory, and makes one, with a
-// secret that nobody knows, where there is none.
+// openIdentity reads the identity of a data directory, and makes one, with a random
+// secret, where there is none.
 func openIdentity(ctx context.Context, fsys vfs.FS, dir string) (*identityStore, error) {
 	s := &identityStore{fs: fsys, dir: dir, token: make(chan struct{}, 1)}
 	id, err := s.read()
@@ -101,7 +100,7 @@ func (i identity) others(self string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.Nodes)), func(name string) bool { return name == self })
 }
 
-// load returns the identity; nobody may change what is reached through it.
+// load returns the identity; the caller must not change what is reached through it.
 func (s *identityStore) load() identity { return *s.now.Load() }
 
 func (s *identityStore) path() string { return s.fs.PathJoin(s.dir, IdentityFile) }

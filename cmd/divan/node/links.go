@@ -37,7 +37,7 @@ const (
 	raftConnections = 3                // kept to each node
 )
 
-// links is what a node of a cluster has to the other nodes. A node that stands
+// links holds a node's connections to the other nodes of its cluster. A node that stands
 // alone has none.
 type links struct {
 	node  *Node
@@ -219,7 +219,7 @@ func (l *links) reaching(ctx context.Context) error {
 	}
 }
 
-// stopRaft ends Raft's transport, when nobody needs it any more.
+// stopRaft ends Raft's transport, when no part of the node needs it any more.
 func (l *links) stopRaft() error {
 	if l == nil {
 		return nil
@@ -241,10 +241,9 @@ func (l *links) drain() {
 	l.gossip.Refresh()
 }
 
-// furnish makes the system databases of a cluster that formed by a seed list,
-// where nobody finishes a set-up: the first node of the list does, once all
-// nodes of it are members, so that each has its copies. What fails is tried
-// again until ctx ends.
+// furnish makes the system databases of a cluster that formed by a seed list, where no
+// administrator finishes a set-up: the first node of the list does, once all nodes of it
+// are members, so that each has its copies. What fails is tried again until ctx ends.
 func (l *links) furnish(ctx context.Context) error {
 	if len(l.bootstrapper.seeds) == 0 || l.bootstrapper.seeds[0] != l.name {
 		return nil
@@ -324,8 +323,8 @@ func (l *links) resolve(node string) (string, bool) {
 	return address, ok
 }
 
-// known returns the nodes that should be here: the members, and as long as
-// they are not known, everybody who may be one.
+// known returns the nodes that should be here: the members, and as long as they are not
+// known, every node that may be one.
 func (l *links) known() map[string]string {
 	if nodes := l.node.meta.Nodes(); len(nodes) > 0 {
 		return addresses(nodes)
@@ -343,7 +342,7 @@ func addresses(nodes []meta.Node) map[string]string {
 	return out
 }
 
-// info is what this node says about itself.
+// info returns this node's description of itself.
 func (l *links) info() member.Info {
 	i := member.Info{
 		RPC: l.place.advertise, Zone: l.node.config.Load().Cluster.Zone, Version: l.node.cfg.Version, Draining: l.draining.Load(),
@@ -406,9 +405,9 @@ func (l *links) belong(origin string) {
 	l.port.Belong(origin)
 }
 
-// foreign tells an operator, once for each node, that one was refused because
-// it is part of another cluster. One of the two has most likely lost its disk
-// and had nobody to ask.
+// foreign tells an operator, once for each node, that a node was refused because it is
+// part of another cluster. One of the two has most likely lost its disk and had no node to
+// ask.
 func (l *links) foreign(node string) {
 	const remedy = "stop %s, remove its data directory, and start it with a seed list that names another node, " +
 		"or without one and add it again through POST /_cluster_setup on a member"
@@ -530,8 +529,8 @@ func (l *links) memberOf(inv httpapi.Invitation) bool {
 	return false
 }
 
-// waiting reports whether a node with that identity has been invited, has put
-// its own metadata out of the way, and has been taken in by nobody yet.
+// waiting reports whether a node with that identity has been invited, has put its own
+// metadata out of the way, and has not been taken in yet.
 func (l *links) waiting(id identity) bool { return id.Invited && id.Archived && !l.inGroup.Load() }
 
 // mayJoin refuses an invitation that this node cannot accept. One that still

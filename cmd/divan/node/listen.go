@@ -220,7 +220,7 @@ func (m *move) take(ctx context.Context, s *server) error {
 func (m *move) undo(ctx context.Context) []*server {
 	for _, s := range m.fresh {
 		if s.listener != nil {
-			_ = s.listener.Close() // nobody has connected
+			_ = s.listener.Close() // no client has connected
 		}
 	}
 	servers := append(m.kept, m.before...)

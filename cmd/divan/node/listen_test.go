@@ -87,8 +87,8 @@ func TestCannotMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	// With somebody else on the port at another address, all addresses cannot
-	// be had, even after our own one is given up.
+	// With another listener on the port at another address, all addresses cannot be had, even
+	// after our own one is given up.
 	neighbour, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port))
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +123,8 @@ func TestCannotMove(t *testing.T) {
 	again.end()
 }
 
-// TestStaysWithoutAdmin: the last administrator goes, then the address is to
-// be opened to everybody.
+// TestStaysWithoutAdmin: the last administrator goes, then the address is to be opened to
+// every client.
 func TestStaysWithoutAdmin(t *testing.T) {
 	cfg := Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Environ: []string{"DIVAN_CHTTPD_AUTH__ITERATIONS=1"}}
 	h := start(t, cfg)

@@ -21,7 +21,7 @@ type journal struct {
 	*zap.Logger
 	level zap.AtomicLevel
 	file  *logFile     // nil: the log goes elsewhere
-	count *lineCount   // nil: nobody counts
+	count *lineCount   // nil: lines are not counted
 	close func() error // gives its file back
 }
 

@@ -146,7 +146,7 @@ func TestFounderWaitsForMajority(t *testing.T) {
 	})
 }
 
-// The only node of everybody's seed list loses its disk.
+// The only node of every node's seed list loses its disk.
 func TestOnlySeedLosesDisk(t *testing.T) {
 	for _, also := range []string{"", "DIVAN_COUCHDB__UUID=0123456789abcdef0123456789abcdef"} {
 		t.Run(also, func(t *testing.T) {

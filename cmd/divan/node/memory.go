@@ -10,9 +10,8 @@ import (
 // eighth.
 const bodyShare = 8
 
-// machineMemory returns how many bytes of memory there are for the process: those
-// of the machine, or fewer when its control group has fewer; 0: nobody says.
-// read is os.ReadFile.
+// machineMemory returns how many bytes of memory there are for the process: those of the
+// machine, or fewer when its control group has fewer; 0: unknown. read is os.ReadFile.
 func machineMemory(read func(name string) ([]byte, error)) int64 {
 	least := int64(math.MaxInt64)
 	if text, err := read("/proc/meminfo"); err == nil {

@@ -68,14 +68,15 @@ type ending struct {
 	left       sync.WaitGroup // what a stop by force leaves behind
 }
 
-// upkeep is what changes the copies of this node that no client asks for.
+// upkeep holds the parts that change the copies of this node without a client's request.
 type upkeep struct {
 	repair     *repair.Repair
 	resharder  *reshard.Resharder
 	rebalancer *rebalance.Rebalancer // nil: the node stands alone
 }
 
-// functions is what comes of design documents.
+// functions holds the parts that run the functions of design documents and keep their
+// indexes.
 type functions struct {
 	scripts  *script.Engine
 	designs  *designdocs.Cache
@@ -315,6 +316,6 @@ func (n *Node) Renew() {
 // once.
 func (n *Node) Restart() { n.askRestart.Do(func() { close(n.restarting) }) }
 
-// ErrRestart is what Run returns when the node was asked to start anew: the
-// caller builds a new node with the same Config.
+// ErrRestart is returned by Run when the node was asked to start anew: the caller builds a
+// new node with the same Config.
 var ErrRestart = errors.New("the node was asked to restart")

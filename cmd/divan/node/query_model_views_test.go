@@ -512,8 +512,7 @@ func (m *queryModel) docOf(q *viewQuestion, r *viewRow) json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// sameJSON reports whether two texts are the same value, whatever the order of
-// members.
+// sameJSON reports whether two texts are the same value, in any order of the members.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

@@ -56,7 +56,7 @@ func TestReborn(t *testing.T) {
 			}
 			w.net.SetLink(fmt.Sprint("10.0.0.", leader.i), fmt.Sprint("10.0.0.", late.i), simnet.Link{Latency: 300 * time.Millisecond})
 			old, _ := late.node.meta.Database(db)
-			// As if whoever deleted it had gone before it removed the copies of others.
+			// As if the node that deleted it had gone before it removed the copies of others.
 			if _, err := leader.node.meta.DeleteDatabase(w.t.Context(), db); err != nil {
 				t.Fatal(err)
 			}

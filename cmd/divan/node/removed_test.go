@@ -21,8 +21,8 @@ func (h *home) leave(name string) {
 	h.soon("DELETE", "/_node/_local/_nodes/"+name+"?rev="+doc.Rev, "", "200")
 }
 
-// A node that was taken out of the cluster and runs on refuses whatever is
-// about the cluster, and can still be looked at.
+// A node that was taken out of the cluster and runs on refuses every request about the
+// cluster, and can still be looked at.
 func TestRemovedNodeRefuses(t *testing.T) {
 	inTown(t, func(w *town) {
 		a, _, c := w.seeded()

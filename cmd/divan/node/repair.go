@@ -41,10 +41,10 @@ func (n *Node) newRepair() (err error) {
 	return nil
 }
 
-// copiesForOthers returns what other nodes may do with the copies of this one:
-// nothing but repair in maintenance mode, and neither when this node was taken
-// out of the cluster, nor anything with a database that was deleted. Nobody writes to its copies any more then, so that
-// whoever went on reading one would never hear of anything new.
+// copiesForOthers returns the copies of this node for other nodes: they may only repair
+// from them in maintenance mode and once this node was taken out of the cluster, and do
+// nothing with the copies of a database that was deleted. Such copies are not written to
+// any more, so that a node that went on reading one would never hear of anything new.
 func (l *links) copiesForOthers() *replica.Local {
 	n := l.node
 	return replica.NewLocal(n.coord.Held()).ForPeers(func() bool {

@@ -17,7 +17,7 @@ import (
 	"divan/storage/memory"
 )
 
-// replication is what copies databases.
+// replication holds the parts that copy databases.
 type replication struct {
 	owners     *ownership.Table
 	replicator *replicator.Replicator

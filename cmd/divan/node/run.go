@@ -166,7 +166,7 @@ func (n *Node) stop(up []*running) error {
 	return err
 }
 
-// ErrNotStopped is what Run returns when a part of the node has not ended in time. It
+// ErrNotStopped is returned by Run when a part of the node has not ended in time. The part
 // goes on, so that the process has to end.
 var ErrNotStopped = errors.New("the node could not be stopped")
 

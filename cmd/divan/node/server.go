@@ -159,7 +159,7 @@ func (n *Node) tryPorts(ctx context.Context) error {
 		if err := s.listen(ctx); err != nil {
 			return err
 		}
-		_ = s.listener.Close() // nobody has connected
+		_ = s.listener.Close() // no client has connected
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (wr *writing) run(c int) {
 	}
 }
 
-// put writes a document, which nobody else does; one whose answer is lost is read first.
+// put writes a document that has no other writer; one whose answer is lost is read first.
 func (wr *writing) put(id string, n int, through *home) {
 	wr.mu.Lock()
 	rev := wr.revs[id]

@@ -11,8 +11,8 @@ import (
 	"divan/cluster/config"
 )
 
-// secrecy is what section [ssl] says of a listener. It is comparable, so that
-// a change of it is seen.
+// secrecy holds the settings of section [ssl] for a listener. It is comparable, so that a
+// change of it is seen.
 type secrecy struct {
 	certFile, keyFile, caFile string
 	verify, require           bool
@@ -21,7 +21,7 @@ type secrecy struct {
 
 func secrecyOf(s config.SSL) secrecy {
 	out := secrecy{certFile: s.CertFile, keyFile: s.KeyFile, min: tls.VersionTLS12}
-	if s.VerifyPeer { // else nobody looks at certificates of clients
+	if s.VerifyPeer { // else certificates of clients are not looked at
 		out.verify, out.caFile, out.require = true, s.CACertFile, s.RequireCert
 	}
 	for i, name := range s.TLSVersions {

@@ -9,9 +9,9 @@ import (
 	"divan/cluster/wire/simnet"
 )
 
-// The leader dies when the others have taken the entry that creates a database,
-// and before the node that asked for it has heard so: nobody can say what came of
-// it. The database can be used all the same, without that node.
+// The leader dies when the others have taken the entry that creates a database, and before
+// the node that asked for it has heard so: that node cannot say what came of it. The
+// database can be used all the same, without the leader.
 func TestLeaderDiesDuringCreation(t *testing.T) {
 	inTown(t, func(w *town) {
 		a, b, c := w.seeded()

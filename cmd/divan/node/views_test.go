@@ -52,7 +52,7 @@ func (h *home) numbered(db string, n, count, pad int) {
 	}
 }
 
-// Whatever node is asked, a view shows what was acknowledged through any other.
+// On every node a view shows what was acknowledged through any other.
 func TestViewShowsAcknowledged(t *testing.T) {
 	inTown(t, func(w *town) {
 		a, b, c := w.seeded()
@@ -139,8 +139,8 @@ func TestViewGoesOnWithoutNode(t *testing.T) {
 	})
 }
 
-// A node in maintenance mode, and one that hears nobody, are done without; a
-// database none of whose copies can be reached is told to be so.
+// A node in maintenance mode, and one that is cut off from all others, are done without; a
+// database none of whose copies can be reached is reported as such.
 func TestViewDoesWithoutNodes(t *testing.T) {
 	inTown(t, func(w *town) {
 		a, b, c := w.seeded()

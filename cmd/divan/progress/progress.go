@@ -11,7 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Display is what a command shows. It is safe for concurrent use.
+// Display shows the progress of a command. It is safe for concurrent use.
 //
 // Bars have goroutines of their own; Close waits for them.
 type Display struct {
@@ -22,7 +22,7 @@ type Display struct {
 	}
 }
 
-// nameWidth is what the names of bars get of a line.
+// nameWidth is the width of a bar's name.
 const nameWidth = 28
 
 // New returns a display without bars.

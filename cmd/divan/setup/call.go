@@ -12,7 +12,7 @@ import (
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// answer is what a node said.
+// answer is the answer of a node.
 type answer struct {
 	status int
 	body   []byte

@@ -1,7 +1,6 @@
-// Package convergence is what is asked of a cluster when its clients have done their
-// work and nothing is broken any more: whether the copies have become the same,
-// what the feeds hold from sequences that were handed out, and where the copies
-// are.
+// Package convergence checks a cluster when its clients have done their work and nothing
+// is broken any more: whether the copies have become the same, what the feeds hold from
+// sequences that were handed out, and where the copies are.
 package convergence
 
 import (
@@ -39,7 +38,7 @@ func (a Asker) Get(ctx context.Context, node workload.Target, path string, out a
 	return a.Send(ctx, node, Request{Method: http.MethodGet, Path: path}, out)
 }
 
-// Request is what is sent to a node.
+// Request is a request to a node.
 type Request struct {
 	Method, Path, Body string
 }

@@ -41,7 +41,7 @@ func revsText(revs []string) string {
 	return strings.Join(slices.Sorted(slices.Values(revs)), " ")
 }
 
-// knowledge is what a client knew that had read up to some place.
+// knowledge holds the leaves that a client knows once it has read up to some place.
 type knowledge struct {
 	leaves map[string]string
 	// A client that began with since=now knows nothing of what was before.

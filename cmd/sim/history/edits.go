@@ -121,13 +121,12 @@ func (c *checker) editsSurvive() {
 	}
 }
 
-// renewedKeep: what was written to a database after it had been made again, by
-// the time of its clients, is not lost with the one that had its name before,
-// whatever the node has heard that was asked. Copies that are cut off from the
-// majority may not know better: one always, so that what is only accepted
-// counts while nothing is broken, and as many as make a quorum from five nodes
-// on and before all nodes of a new cluster vote, so that there nothing else
-// counts.
+// renewedKeep: what was written to a database after it had been made again, by the time of
+// its clients, is not lost with the one that had its name before, no matter what the node
+// that took the write has heard. Copies that are cut off from the majority may not know
+// better: one always, so that what is only accepted counts while nothing is broken, and as
+// many as make a quorum from five nodes on and before all nodes of a new cluster vote, so
+// that there nothing else counts.
 func (c *checker) renewedKeep() {
 	alive := c.databases()
 	for _, d := range c.sorted() {
@@ -162,9 +161,9 @@ func (c *checker) nodes() int {
 	return len(seen)
 }
 
-// renewed returns from when on a database was there for good: it was made by
-// then, and every deletion that took effect, or may have, had been answered
-// before. false: one was not answered, or nobody was told of its making.
+// renewed returns from when on a database was there for good: it was made by then, and
+// every deletion that took effect, or may have, had been answered before. false: one was
+// not answered, or no client was told that it was made.
 func (c *checker) renewed(db string) (since time.Duration, ok bool) {
 	var gone time.Duration
 	for i := range c.h.Metas {

@@ -161,7 +161,7 @@ type Leaf struct {
 	Attachments map[string]string // name → sum of the content
 }
 
-// Copy is what one copy of a range held in the end.
+// Copy is the content of one copy of a range in the end.
 type Copy struct {
 	DB, Range, Node string
 	Docs            map[string][]Leaf // winner first

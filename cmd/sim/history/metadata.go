@@ -15,7 +15,7 @@ import (
 // database.
 const linearTimeout = 20 * time.Second
 
-// database is what metadata says of one database.
+// database is the metadata of one database.
 type database struct {
 	exists   bool
 	security int
@@ -102,8 +102,8 @@ func (m *Meta) step(s database) []any {
 	return nil
 }
 
-// readsOwnWrites looks at a database that was read: a node that has answered
-// a deletion does not show it any more, and nothing is read that nobody wrote.
+// readsOwnWrites looks at a database that was read: a node that has answered a deletion
+// does not show it any more, and nothing is read that no client wrote.
 func (c *checker) readsOwnWrites(all []*Meta, read *Meta) {
 	if read.Status != 200 {
 		return

@@ -32,9 +32,9 @@ func (c *checker) readSees(d *document, r *Read, calm Span) {
 	}
 }
 
-// disturbed reports whether something may have hidden an edit from a read: a
-// deletion or a purge that was asked for before the read ended, whatever
-// became of it.
+// disturbed reports whether something may have hidden an edit from a read: a purge that
+// was asked for before the read ended, or a deletion asked for before then that was not
+// refused and did not end before the edit began.
 func (d *document) disturbed(e *Edit, r *Read) bool {
 	deleted := func(o *Edit) bool {
 		return o.Deleted && o.Call <= r.Return && o.Return >= e.Call && o.Outcome != Conflict && o.Outcome != Refused

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// viewsAreWhole: in the end a view shows every document that is not deleted, with
-// the revision that wins on the copies, whoever is asked.
+// viewsAreWhole: in the end a view shows on every node every document that is not deleted,
+// with the revision that wins on the copies.
 func (c *checker) viewsAreWhole() {
 	for i := range c.h.Views {
 		v := &c.h.Views[i]

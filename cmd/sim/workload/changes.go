@@ -12,8 +12,8 @@ import (
 	"divan/cmd/sim/history"
 )
 
-// place chooses where to go on in the feed of a database: mostly where this
-// client is, sometimes anywhere that anybody has been.
+// place chooses where to go on in the feed of a database: mostly where this client is,
+// sometimes at any place that a client has reached.
 func (c *Client) place(db string) history.Since {
 	at, known := c.page[db]
 	if known && c.rng.IntN(10) < 6 {

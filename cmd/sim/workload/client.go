@@ -23,7 +23,7 @@ type Target struct {
 	URL  string // http://host:port
 }
 
-// Options are what clients are made of.
+// Options configures the clients.
 type Options struct {
 	Log            *history.Log
 	Clock          func() time.Duration // since the start of the run
@@ -32,7 +32,7 @@ type Options struct {
 	User, Password string
 	Databases      []string      // that are there and stay
 	Temporary      []string      // names of databases that come and go
-	Once           string        // what names begin with that nobody has had before
+	Once           string        // prefix of names that are used only once
 	Pause          time.Duration // between two requests, on average
 	Timeout        time.Duration // of a request
 }

@@ -44,7 +44,7 @@ func (r *revisions) ancestors() []string {
 	return out
 }
 
-// result is what a server says of one edit.
+// result is a server's answer to one edit.
 type result struct {
 	OK       bool   `json:"ok"`
 	ID       string `json:"id"`

@@ -41,9 +41,9 @@ func (c *Client) metadata(ctx context.Context, _ string) {
 	}
 }
 
-// renew makes a database, and makes it again as those do who want an empty one:
-// at once, and each step through any node. Nobody else uses it, so that the
-// last documents have to be there in the end.
+// renew makes a database, and makes it again as clients do that want an empty one: at
+// once, and each step through any node. No other client uses it, so that the last
+// documents have to be there in the end.
 func (c *Client) renew(ctx context.Context, db string) {
 	c.operate(ctx, db, history.Create)
 	c.writeTemporary(ctx, db)
