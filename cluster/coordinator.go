@@ -71,7 +71,7 @@ func New(o Options) (*Coordinator, error) {
 		return nil, errors.New("cluster: NodeName, Meta, Config, Local and Logger are required")
 	}
 	c := &Coordinator{
-		replicas: &replicas{node: o.NodeName, others: peers.Nobody{}, repair: o.Repair}, background: &background{config: o.Config},
+		replicas: &replicas{node: o.NodeName, others: peers.Alone{}, repair: o.Repair}, background: &background{config: o.Config},
 		meta: o.Meta, config: o.Config, log: o.Logger,
 		missing: lost.NewMissing(),
 		lost:    lost.NewRegister(o.Local.Copies, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,

@@ -17,14 +17,14 @@ type Others interface {
 	Subscribe(f func(node string, up bool)) (cancel func())
 }
 
-// Nobody implements Others for a node that stands alone.
-type Nobody struct{}
+// Alone implements Others for a node that stands alone.
+type Alone struct{}
 
 // Find implements Others.
-func (Nobody) Find(string) replica.Copies { return nil }
+func (Alone) Find(string) replica.Copies { return nil }
 
 // Subscribe implements Others.
-func (Nobody) Subscribe(func(string, bool)) (stop func()) { return func() {} }
+func (Alone) Subscribe(func(string, bool)) (stop func()) { return func() {} }
 
 // Presence counts the comings and goings of nodes, so that what was worked out
 // from them is known to be out of date, and wakes those that wait for news of

@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"os"
 	"slices"
@@ -317,4 +318,24 @@ func isConstant(e ast.Expr, calls []string) bool {
 		return false
 	}
 	return false
+}
+
+// TestProse: comments name their subjects.
+func TestProse(t *testing.T) {
+	for _, place := range repository(t).prose() {
+		t.Error(place, "stands for a noun, or for a verb: name the type or the role, and say what it does")
+	}
+}
+
+func TestProseIsFound(t *testing.T) {
+	fset := token.NewFileSet()
+	source := "package p\n\n// Nobody waits.\n\n// T is what a client\n// sends.\ntype T int // nil: whoever asks\n\n// A nobodyElse is isolated, whatsoever.\n"
+	parsed, err := parser.ParseFile(fset, "p.go", source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := (&tree{fset: fset, files: []*file{{path: "p.go", ast: parsed}}}).prose()
+	if want := []string{`p.go:3: "Nobody"`, `p.go:5: "is what"`, `p.go:7: "whoever"`}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
+	}
 }
