@@ -71,7 +71,7 @@ func requestBody(s *step, n *names) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// requestHeaders returns the header lines of the step. One without a value is
+// requestHeaderLines returns the header lines of the step. One without a value is
 // not sent, nor is the default in its place.
 func requestHeaderLines(s *step, n *names, base *url.URL) ([]header, error) {
 	var out []header

@@ -139,7 +139,7 @@ func sameNumber(a, b json.Number) bool {
 	return ok1 && ok2 && x.Cmp(y) == 0
 }
 
-// volatileMembers are members whose value differs from run to run.
+// volatileMember reports whether the value of a member differs from run to run.
 func volatileMember(key string) bool {
 	switch key {
 	case "instance_start_time", "started_on", "updated_on", "pid", "start_time", "end_time", "update_time",

@@ -339,3 +339,18 @@ func TestProseIsFound(t *testing.T) {
 		t.Errorf("%q, want %q", found, want)
 	}
 }
+
+// TestPackagesAreInArchitecture: a newcomer finds each package in docs/architecture.md.
+func TestPackagesAreInArchitecture(t *testing.T) {
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, f := range repository(t).files {
+		if dir := f.dir(); floor(dir) >= 0 && !seen[dir] && !strings.Contains(string(text), "`"+dir+"`") {
+			t.Errorf("%s is missing", dir)
+			seen[dir] = true
+		}
+	}
+}

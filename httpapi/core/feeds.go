@@ -19,7 +19,7 @@ type feedGate struct {
 	open   map[uint64]context.CancelCauseFunc
 }
 
-// join returns a context that also ends with errFeedsEnd when the gate does;
+// join returns a context that also ends with ErrFeedsEnd when the gate does;
 // the feed calls leave when it is over. When the gate has ended already open is
 // false and the context is only the parent's: such a feed must not wait.
 func (g *feedGate) join(parent context.Context) (ctx context.Context, leave func(), open bool) {

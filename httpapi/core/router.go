@@ -116,7 +116,7 @@ func (e *endpoint) join(r Route) {
 type router struct {
 	tables [tables]*mux.Router
 	words  [tables]map[string]*endpoint // paths of one fixed segment, as "_all_docs"
-	doc    *endpoint                    // any other segment of docTable that does not begin with "_"
+	doc    *endpoint                    // any other segment of DocTable that does not begin with "_"
 }
 
 // newRouter builds the tables from the rows of all families. The order of the

@@ -13,7 +13,7 @@ import (
 // is made of names; "*" stands for every member.
 type ddocField struct {
 	path  string
-	types string // letters of jsonTypes
+	types string // letters of types: typeArray and so on
 }
 
 // The letters of the types a design document's member may have to be of, in

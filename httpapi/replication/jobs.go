@@ -24,7 +24,7 @@ func others(c *core.Call, path string) [][]byte {
 	return c.API.GetFromOthers(c.Request.Context(), c.User, path, askTimeout)
 }
 
-// rowsOf reads what rowsJSON has written; name is the member that has the id.
+// rowsOf reads what appendRows has written; name is the member that has the id.
 func rowsOf(body []byte, name string) []replicator.Row {
 	var rows []replicator.Row
 	err := doc.EachElement(body, func(value []byte) error {

@@ -110,7 +110,7 @@ func (c *Counter) Add(n int) { c.n.Add(uint64(max(n, 0))) }
 // Value returns the count.
 func (c *Counter) Value() float64 { return float64(c.n.Load()) }
 
-// CountedMethods and countedStatuses are those that CouchDB counts.
+// CountedMethods and CountedStatuses are the methods and statuses that CouchDB counts.
 var (
 	CountedMethods = [...]string{
 		"COPY", http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost, http.MethodPut,

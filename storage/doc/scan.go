@@ -231,12 +231,9 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// Floats print in decimal form when the exponent of their first digit is at
-// least lowExponent and below highExponent, otherwise with an exponent: what
-// CouchDB's printer does.
-const (
-	lowExponent = -6
-)
+// lowExponent is the least exponent of its first digit with which a float prints in decimal
+// form, as CouchDB's printer has it; see AppendFloat.
+const lowExponent = -6
 
 // exactDigits is how many decimal digits a float64 always tells apart: a
 // decimal of no more digits, without superfluous zeros, is the shortest one
