@@ -8,7 +8,7 @@ import (
 	"divan/shard"
 	"divan/shard/query"
 	"divan/shard/query/plan"
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 	"divan/shard/search/syntax"
 	"divan/storage/fault"
 	"divan/storage/memory"
@@ -33,12 +33,12 @@ type textRows struct {
 	work     *query.Work
 	window   window.Window
 
-	hits     []index.Hit // whose documents are not read yet
-	ended    bool        // there are no more behind them
-	page     []index.Hit // whose documents are read
-	docs     []shard.Row // of page
-	at       int         // the next of docs
-	held     int         // bytes of query.Memory that hits and page have
+	hits     []shardsearch.Hit // whose documents are not read yet
+	ended    bool              // there are no more behind them
+	page     []shardsearch.Hit // whose documents are read
+	docs     []shard.Row       // of page
+	at       int               // the next of docs
+	held     int               // bytes of query.Memory that hits and page have
 	known    map[string]struct{}
 	ids      memory.Steps // of known
 	examined uint64
@@ -47,23 +47,23 @@ type textRows struct {
 }
 
 // openText begins to read an index of full text.
-func (f *Finder) openText(r *Rows, def *index.Definition, m memory.Holder) error {
+func (f *Finder) openText(r *Rows, def *shardsearch.Definition, m memory.Holder) error {
 	p := r.plan
 	t := &textRows{
 		rows: r, searcher: f.searcher, selector: r.find.Selector.ByType(), known: map[string]struct{}{}, work: query.NewWork(r.ctx, f.o.Heavy),
 		window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread, m), ids: memory.InSteps(m),
-		query: search.Query{Definition: def, Memory: m, Request: index.Request{Query: p.Text.Query, Partition: r.find.Partition}},
+		query: search.Query{Definition: def, Memory: m, Request: shardsearch.Request{Query: p.Text.Query, Partition: r.find.Partition}},
 	}
-	var order []index.Sort
+	var order []shardsearch.Sort
 	for _, s := range p.Text.Sort {
-		one := index.Sort{By: index.ByString, Field: s.Field, Descending: s.Desc}
+		one := shardsearch.Sort{By: shardsearch.ByString, Field: s.Field, Descending: s.Desc}
 		if s.Number {
-			one.By = index.ByNumber
+			one.By = shardsearch.ByNumber
 		}
 		order = append(order, one)
 	}
 	var err error
-	if t.query.Sort, _, err = index.Distinct(order); err != nil {
+	if t.query.Sort, _, err = shardsearch.Distinct(order); err != nil {
 		return r.textError(err)
 	}
 	if p.After != nil {
@@ -78,7 +78,7 @@ func (f *Finder) openText(r *Rows, def *index.Definition, m memory.Holder) error
 }
 
 // definition returns the definition of an index of full text.
-func (x *Indexes) definition(of *plan.Index, partitioned bool) (*index.Definition, error) {
+func (x *Indexes) definition(of *plan.Index, partitioned bool) (*shardsearch.Definition, error) {
 	dialect := syntax.Search
 	if of.Kind == plan.Nouveau {
 		dialect = syntax.Nouveau

@@ -8,7 +8,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/window"
 	"divan/shard"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
@@ -35,7 +35,7 @@ type link struct {
 
 // linkOf returns what the value of a row names. named is false when it names
 // nothing; id is empty when it names no document that can be.
-func linkOf(r *index.Row) (l link, named bool) {
+func linkOf(r *shardview.Row) (l link, named bool) {
 	if len(r.Value) == 0 || r.Value[0] != '{' || !bytes.Contains(r.Value, []byte(`"_`)) {
 		return l, false
 	}

@@ -8,8 +8,8 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/indexes"
 	"divan/cluster/replica"
-	shardindex "divan/shard/index"
-	index "divan/shard/view"
+	"divan/shard/index"
+	shardview "divan/shard/view"
 )
 
 // Info describes the index of a design document (api.md section 12). Sizes and sequences are sums
@@ -20,9 +20,9 @@ type Info struct {
 	File, External, Active int64  // bytes
 	Waiting                int    // queries that wait for an update
 	Updating, Compacting   bool
-	Collations             []string             // versions, sorted
-	LeftOut                uint64               // documents that the index holds nothing of, because they cannot be indexed
-	Left                   []shardindex.LeftOut // the first of each range
+	Collations             []string        // versions, sorted
+	LeftOut                uint64          // documents that the index holds nothing of, because they cannot be indexed
+	Left                   []index.LeftOut // the first of each range
 	Pending                Pending
 }
 
@@ -34,8 +34,8 @@ type Pending struct {
 }
 
 // Info describes the index of a design document.
-func (v *Views) Info(ctx context.Context, db *cluster.DB, def *index.Definition) (*Info, error) {
-	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (index.Info, error) {
+func (v *Views) Info(ctx context.Context, db *cluster.DB, def *shardview.Definition) (*Info, error) {
+	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shardview.Info, error) {
 		return replica.ViewInfo.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (v *Views) Info(ctx context.Context, db *cluster.DB, def *index.Definition)
 }
 
 // add adds one range: the answers of its copies, that which queries read first.
-func (i *Info) add(copies []index.Info) {
+func (i *Info) add(copies []shardview.Info) {
 	first := copies[0]
 	i.Seq += first.Seq
 	i.PurgeSeq += first.PurgeSeq
@@ -76,7 +76,7 @@ func (i *Info) add(copies []index.Info) {
 
 // Compact compacts the index of a design document on all copies that can be
 // reached.
-func (v *Views) Compact(ctx context.Context, db *cluster.DB, def *index.Definition) error {
+func (v *Views) Compact(ctx context.Context, db *cluster.DB, def *shardview.Definition) error {
 	_, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (replica.Done, error) {
 		return replica.ViewCompact.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})

@@ -9,7 +9,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 )
 
 // place is where a row is among the rows of one range of the ring.
@@ -45,11 +45,11 @@ type position struct {
 
 // part is the rows of one range of the ring.
 type part struct {
-	fanout.FailoverStream[position, index.Head, index.Batch]
-	req   index.Request
+	fanout.FailoverStream[position, shardview.Head, shardview.Batch]
+	req   shardview.Request
 	order func(a, b *place) int
 
-	rows   []index.Row // of the current batch
+	rows   []shardview.Row // of the current batch
 	at     int
 	last   position // of the batches before
 	base   int      // the key range that is the first one for the copy that is read
@@ -65,40 +65,40 @@ type part struct {
 func (p *part) Position() (position, bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from position) (fanout.Opened[index.Head, index.Batch], error) {
+func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from position) (fanout.Opened[shardview.Head, shardview.Batch], error) {
 	req := p.req
 	req.Copy = t.Name
 	if from.begun {
 		req.Ranges, req.Limit = p.rest(from), 0
 	}
 	rows, err := replica.ViewQuery.On(ctx, rep, req)
-	return fanout.Opened[index.Head, index.Batch]{Head: rows.Head, Stream: rows.Stream}, err
+	return fanout.Opened[shardview.Head, shardview.Batch]{Head: rows.Head, Stream: rows.Stream}, err
 }
 
 // rest returns the key ranges that are left at a position: those behind, and of the
 // current one the part that begins with the last row. A group is not left half
 // way: its range is read again.
-func (p *part) rest(from position) []index.KeyRange {
+func (p *part) rest(from position) []shardview.KeyRange {
 	if len(p.req.Ranges) == 0 {
-		return p.cut(index.KeyRange{}, from, nil)
+		return p.cut(shardview.KeyRange{}, from, nil)
 	}
 	return p.cut(p.req.Ranges[from.keys], from, p.req.Ranges[from.keys+1:])
 }
 
-func (p *part) cut(first index.KeyRange, from position, behind []index.KeyRange) []index.KeyRange {
+func (p *part) cut(first shardview.KeyRange, from position, behind []shardview.KeyRange) []shardview.KeyRange {
 	if !p.req.Reduce {
-		at := index.Bound{Key: from.sort, ID: from.id, HasID: true}
+		at := shardview.Bound{Key: from.sort, ID: from.id, HasID: true}
 		if p.req.Desc {
 			first.Hi = at
 		} else {
 			first.Lo = at
 		}
 	}
-	return append([]index.KeyRange{first}, behind...)
+	return append([]shardview.KeyRange{first}, behind...)
 }
 
 // Moved implements fanout.RowKind.
-func (p *part) Moved(index.Head) error {
+func (p *part) Moved(shardview.Head) error {
 	p.base, p.over = p.last.keys, p.last.same
 	return nil
 }
@@ -118,7 +118,7 @@ func (p *part) begin() error {
 		return nil
 	}
 	req := p.req
-	req.Copy, req.Ranges, req.Limit, req.Update = p.Copies[0].Name, req.Ranges[first:first+1], 1, index.UpdateNever
+	req.Copy, req.Ranges, req.Limit, req.Update = p.Copies[0].Name, req.Ranges[first:first+1], 1, shardview.UpdateNever
 	rep := p.Database.Replica(p.Copies[0])
 	if rep.Away() { // the rows go on from another copy; the offset is only a figure
 		return nil
@@ -132,7 +132,7 @@ func (p *part) begin() error {
 }
 
 // row returns the current row; nil at the end.
-func (p *part) row() *index.Row {
+func (p *part) row() *shardview.Row {
 	if p.at < len(p.rows) {
 		return &p.rows[p.at]
 	}
@@ -178,7 +178,7 @@ func (p *part) note() {
 	if n == 0 {
 		return
 	}
-	same := func(r *index.Row, at *place) bool {
+	same := func(r *shardview.Row, at *place) bool {
 		return r.Range == at.keys && r.ID == at.id && bytes.Equal(r.Sort, at.sort)
 	}
 	end := &p.rows[n-1]
@@ -193,7 +193,7 @@ func (p *part) note() {
 }
 
 // fresh leaves out the rows that another copy has given out.
-func (p *part) fresh(rows []index.Row) []index.Row {
+func (p *part) fresh(rows []shardview.Row) []shardview.Row {
 	for p.over > 0 && len(rows) > 0 {
 		r := &rows[0]
 		switch c := p.order(&place{r.Range, r.Sort, r.ID}, &p.last.place); {

@@ -18,7 +18,7 @@ import (
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/shard/view/reduce"
 )
 
@@ -31,28 +31,28 @@ const testViews = `{"views":{"v":{"map":"function (doc) { doc.keys.forEach(funct
 
 // cut cuts the rows of views into small batches.
 func cut(c replica.Call, f *fanouttest.Frail) {
-	q, ok := c.(*replica.Asked[index.Request, replica.ViewRows])
+	q, ok := c.(*replica.Asked[shardview.Request, replica.ViewRows])
 	if !ok {
 		return
 	}
-	q.Answer.Stream = &fanouttest.Rows[index.Row, index.Batch]{
+	q.Answer.Stream = &fanouttest.Rows[shardview.Row, shardview.Batch]{
 		Stream: q.Answer.Stream, Frail: f,
-		Take: func(b *index.Batch) (rows []index.Row) {
+		Take: func(b *shardview.Batch) (rows []shardview.Row) {
 			for _, r := range b.Rows {
 				r.Sort, r.Key, r.Value, r.ID = bytes.Clone(r.Sort), bytes.Clone(r.Key), bytes.Clone(r.Value), strings.Clone(r.ID)
 				rows = append(rows, r)
 			}
 			return rows
 		},
-		Give: func(b *index.Batch, rows []index.Row) { b.Rows = append(b.Rows[:0], rows...) },
+		Give: func(b *shardview.Batch, rows []shardview.Row) { b.Rows = append(b.Rows[:0], rows...) },
 	}
 }
 
 // read reads a request from the copies, which break off as after says.
-func read(t *testing.T, n *fanouttest.Database, req index.Request, after ...int) (out []string) {
+func read(t *testing.T, n *fanouttest.Database, req shardview.Request, after ...int) (out []string) {
 	t.Helper()
 	p := &part{req: req, order: order(req.Desc)}
-	p.FailoverStream = fanout.FailoverStream[position, index.Head, index.Batch]{
+	p.FailoverStream = fanout.FailoverStream[position, shardview.Head, shardview.Batch]{
 		Database: n, Ctx: t.Context(), Log: zap.NewNop(), Kind: p, Patience: deciderPatience,
 	}
 	for i, a := range after {
@@ -125,7 +125,7 @@ func TestPartGoesOn(t *testing.T) {
 			node := fmt.Sprint("n", i)
 			n.Copies[node] = &fanouttest.Frail{Local: replica.NewLocal(replica.Held{Shards: local, Views: views}), Node: node, Cut: cut}
 		}
-		def, err := index.Parse([]byte(testViews), false)
+		def, err := shardview.Parse([]byte(testViews), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestPartGoesOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req := index.Request{
+			req := shardview.Request{
 				Signature: def.Signature, Definition: def.Text, View: "v", Ranges: ranges, Desc: q.Descending, Limit: rng.IntN(5),
 				Reduce: q.Reduce, GroupLevel: q.GroupLevel,
 			}

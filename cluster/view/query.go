@@ -5,7 +5,7 @@ import (
 
 	"divan/cluster/sequence"
 	"divan/shard"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/memory"
 )
 
@@ -22,10 +22,10 @@ type Query struct {
 	HasKeys          bool
 	Skip             int
 	Limit            int // negative: no limit
-	Update           index.Update
+	Update           shardview.Update
 	Partition        string // of a partitioned view
 	Reduce           bool
-	GroupLevel       int // with Reduce; see index.Request
+	GroupLevel       int // with Reduce; see shardview.Request
 	Docs             DocsOptions
 	UpdateSeq        bool // Rows.UpdateSeq is filled in
 }
@@ -124,9 +124,9 @@ func updateSeq(parts []*part) string {
 }
 
 // ranges returns what a query selects, in the order in which it is read.
-func (q *Query) ranges(of *index.ViewDefinition) ([]index.KeyRange, error) {
+func (q *Query) ranges(of *shardview.ViewDefinition) ([]shardview.KeyRange, error) {
 	if q.HasKeys {
-		out := make([]index.KeyRange, len(q.Keys))
+		out := make([]shardview.KeyRange, len(q.Keys))
 		for i, key := range q.Keys {
 			var err error
 			if out[i], err = q.keyRange(of, key, key); err != nil {
@@ -142,11 +142,11 @@ func (q *Query) ranges(of *index.ViewDefinition) ([]index.KeyRange, error) {
 	if err != nil || r.Lo.Key == nil && r.Hi.Key == nil {
 		return nil, err
 	}
-	return []index.KeyRange{r}, nil
+	return []shardview.KeyRange{r}, nil
 }
 
 // keyRange returns the rows between two keys and, within those, the ids of the query.
-func (q *Query) keyRange(of *index.ViewDefinition, from, to []byte) (r index.KeyRange, err error) {
+func (q *Query) keyRange(of *shardview.ViewDefinition, from, to []byte) (r shardview.KeyRange, err error) {
 	if r.Lo, err = bound(of, from, q.StartID, false); err != nil {
 		return r, err
 	}
@@ -159,11 +159,11 @@ func (q *Query) keyRange(of *index.ViewDefinition, from, to []byte) (r index.Key
 	return r, nil
 }
 
-func bound(of *index.ViewDefinition, key []byte, id string, exclusive bool) (b index.Bound, err error) {
+func bound(of *shardview.ViewDefinition, key []byte, id string, exclusive bool) (b shardview.Bound, err error) {
 	if key == nil {
 		return b, nil
 	}
-	b = index.Bound{ID: id, HasID: id != "", Exclusive: exclusive}
+	b = shardview.Bound{ID: id, HasID: id != "", Exclusive: exclusive}
 	b.Key, err = of.AppendSortKey(nil, key)
 	return b, err
 }

@@ -14,7 +14,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/cluster/window"
 	"divan/shard/script"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/fault"
 	"divan/storage/memory"
 )
@@ -24,7 +24,7 @@ type Options struct {
 	Coordinator *cluster.Coordinator
 	Config      *config.Holder
 	Designs     *designdocs.Cache
-	Indexes     *index.Views // those of this node
+	Indexes     *shardview.Views // those of this node
 	Logger      *zap.Logger
 }
 
@@ -45,14 +45,14 @@ func New(o Options) (*Views, error) {
 type View struct {
 	views *Views
 	db    *cluster.DB
-	def   *index.Definition
-	of    index.ViewDefinition
+	def   *shardview.Definition
+	of    shardview.ViewDefinition
 }
 
 // Definition returns what counts for the views of a design document, by its id; nil when it
 // has none. The error is fault.NotFound "missing" or "deleted" when there is no such
 // document.
-func (v *Views) Definition(ctx context.Context, db *cluster.DB, id string) (*index.Definition, error) {
+func (v *Views) Definition(ctx context.Context, db *cluster.DB, id string) (*shardview.Definition, error) {
 	d, err := v.o.Designs.Get(ctx, db, id)
 	if err != nil {
 		return nil, err
@@ -62,10 +62,10 @@ func (v *Views) Definition(ctx context.Context, db *cluster.DB, id string) (*ind
 
 // View returns a view of a design document; the error is fault.NotFound
 // "missing_named_view" when that has none of the name.
-func (v *Views) View(db *cluster.DB, def *index.Definition, name string) (*View, error) {
+func (v *Views) View(db *cluster.DB, def *shardview.Definition, name string) (*View, error) {
 	if def != nil {
 		if of, ok := def.View(name); ok {
-			if !script.Speaks(def.Language) && def.Language != index.Query {
+			if !script.Speaks(def.Language) && def.Language != shardview.Query {
 				return nil, &fault.Error{Kind: fault.BadFunction, Code: "unknown_query_language", Reason: def.Language}
 			}
 			return &View{v, db, def, of}, nil
@@ -82,7 +82,7 @@ func (v *View) Partitioned() bool { return v.def.Partitioned }
 
 // Query answers a query. Total and Offset are sums over the shards, each of one
 // moment; those of different shards may be of slightly different ones. With
-// index.UpdateBefore the answer has every edit that was acknowledged before the
+// shardview.UpdateBefore the answer has every edit that was acknowledged before the
 // query began.
 func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
 	ranges, err := q.ranges(&v.of)
@@ -97,7 +97,7 @@ func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := index.Request{
+	req := shardview.Request{
 		Signature: v.def.Signature, Definition: v.def.Text, View: v.of.Name, Design: v.def.Design, Update: q.Update,
 		Ranges: ranges, Desc: q.Descending, Limit: hint(&q, len(sources)), Partition: q.Partition,
 		Reduce: q.Reduce, GroupLevel: q.GroupLevel, IncludeDocs: q.Docs.Include, Conflicts: q.Docs.Conflicts,
@@ -161,13 +161,13 @@ func (v *View) updateSeq(ctx context.Context, parts []*part, q *Query) (string, 
 
 // open opens the rows of every range, at once: indexes that have to be brought up
 // to date are, side by side.
-func (v *View) open(ctx context.Context, sources [][]fanout.Target, req index.Request) ([]*part, error) {
+func (v *View) open(ctx context.Context, sources [][]fanout.Target, req shardview.Request) ([]*part, error) {
 	asked := v.db.Asking()
 	limit, stall := v.times(&req)
 	parts := make([]*part, len(sources))
 	err := v.each(sources, func(i int) error {
 		p := &part{req: req, order: order(req.Desc)}
-		p.FailoverStream = fanout.FailoverStream[position, index.Head, index.Batch]{
+		p.FailoverStream = fanout.FailoverStream[position, shardview.Head, shardview.Batch]{
 			Database: asked, Log: v.views.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i],
 			Limit: limit, Stall: stall, Patience: deciderPatience,
 		}
@@ -210,7 +210,7 @@ const deciderPatience = 24 * time.Hour
 
 // times returns how long opening a copy of another node may take, and how long a
 // batch.
-func (v *View) times(req *index.Request) (limit, stall time.Duration) {
+func (v *View) times(req *shardview.Request) (limit, stall time.Duration) {
 	set := v.views.o.Config.Load().Fabric
 	limit = set.ViewTimeout
 	if req.Partition != "" {

@@ -6,7 +6,7 @@ import (
 	"divan/httpapi/core"
 	"divan/httpapi/guard"
 	"divan/shard"
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 )
 
 // mostDocuments is how many documents are read at a time, at most.
@@ -26,7 +26,7 @@ func newDocuments(c *core.Call) *documents {
 }
 
 // write writes the document of a hit as a member: null when it has gone.
-func (d *documents) write(out *core.Stream, hits []index.Hit, i int) error {
+func (d *documents) write(out *core.Stream, hits []shardsearch.Hit, i int) error {
 	ctx := d.c.Request.Context()
 	if i == 0 || i >= d.first+len(d.rows) {
 		var ids []string

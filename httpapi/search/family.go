@@ -1,13 +1,13 @@
 package search
 
 import (
-	cluster "divan/cluster/search"
+	clustersearch "divan/cluster/search"
 	"divan/httpapi/core"
 )
 
 // Family is the endpoints of full-text search.
 type Family struct {
-	searcher *cluster.Searcher
+	searcher *clustersearch.Searcher
 	patterns *patterns
 	search   map[string]form
 	nouveau  map[string]form
@@ -15,7 +15,7 @@ type Family struct {
 
 // New returns the family.
 func New(a *core.API) (*Family, error) {
-	s, err := cluster.New(cluster.Options{Config: a.Deps.Config, Logger: a.Deps.Logger})
+	s, err := clustersearch.New(clustersearch.Options{Config: a.Deps.Config, Logger: a.Deps.Logger})
 	if err != nil {
 		return nil, err
 	}

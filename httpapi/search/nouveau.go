@@ -6,7 +6,7 @@ import (
 
 	"divan/cluster/search"
 	"divan/httpapi/core"
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 	"divan/shard/search/syntax"
 	"divan/storage/doc"
 )
@@ -61,10 +61,10 @@ func (f *Family) answerNouveau(c *core.Call, list []param) error {
 	if _, err := syntax.Parse(*p.query, syntax.Nouveau); err != nil {
 		return err
 	}
-	q := search.Query{Definition: def, Request: index.Request{
+	q := search.Query{Definition: def, Request: shardsearch.Request{
 		Stale: p.stale, Query: *p.query, Partition: partition, Locale: p.locale, Limit: p.limit, Counts: p.counts, Ranges: p.ranges,
 	}}
-	if q.Sort, p.sort.from, err = index.Distinct(p.sort.parts); err != nil {
+	if q.Sort, p.sort.from, err = shardsearch.Distinct(p.sort.parts); err != nil {
 		return err
 	}
 	if p.bookmark != nil {
@@ -124,7 +124,7 @@ func (a *nouveauAnswer) write() error {
 	return a.out.Close()
 }
 
-func (a *nouveauAnswer) hit(hits []index.Hit, i int) error {
+func (a *nouveauAnswer) hit(hits []shardsearch.Hit, i int) error {
 	h := &hits[i]
 	a.out.Buf = append(a.out.Buf, `{"order":[`...)
 	byID := false
@@ -132,19 +132,19 @@ func (a *nouveauAnswer) hit(hits []index.Hit, i int) error {
 		if k > 0 {
 			a.out.Buf = append(a.out.Buf, ',')
 		}
-		by, v := index.ByScore, &h.Order[0]
+		by, v := shardsearch.ByScore, &h.Order[0]
 		if len(a.params.sort.parts) > 0 {
 			by, v = a.params.sort.parts[k].By, &h.Order[a.params.sort.from[k]]
 		}
 		a.out.Buf = appendTyped(a.out.Buf, by, v)
-		if byID = by == index.ByID; k > 0 { // texts may be long, and many
+		if byID = by == shardsearch.ByID; k > 0 { // texts may be long, and many
 			if err := a.out.Spill(); err != nil {
 				return err
 			}
 		}
 	}
 	if !byID {
-		a.out.Buf = appendTyped(append(a.out.Buf, ','), index.ByID, &index.Value{Text: h.ID})
+		a.out.Buf = appendTyped(append(a.out.Buf, ','), shardsearch.ByID, &shardsearch.Value{Text: h.ID})
 	}
 	a.out.Buf = doc.AppendString(append(a.out.Buf, `],"id":`...), h.ID)
 	a.out.Buf = appendFields(append(a.out.Buf, `,"fields":`...), h, false)
@@ -158,17 +158,17 @@ func (a *nouveauAnswer) hit(hits []index.Hit, i int) error {
 }
 
 // appendTyped appends what a hit is ordered by, and of which type that is.
-func appendTyped(dst []byte, by index.SortBy, v *index.Value) []byte {
-	if by == index.ByField {
+func appendTyped(dst []byte, by shardsearch.SortBy, v *shardsearch.Value) []byte {
+	if by == shardsearch.ByField {
 		by = v.Kind
 	}
 	dst = append(dst, `{"value":`...)
 	switch {
-	case by == index.ByField || by == index.ByString && v.Missing:
+	case by == shardsearch.ByField || by == shardsearch.ByString && v.Missing:
 		return append(dst, `null,"@type":"null"}`...)
-	case by == index.ByString || by == index.ByID:
+	case by == shardsearch.ByString || by == shardsearch.ByID:
 		return append(doc.AppendString(dst, v.Text), `,"@type":"string"}`...)
-	case by == index.ByNumber:
+	case by == shardsearch.ByNumber:
 		return append(doc.AppendFloat(dst, v.Number), `,"@type":"double"}`...)
 	default:
 		return append(doc.AppendFloat(dst, v.Number), `,"@type":"float"}`...)
@@ -184,9 +184,9 @@ func (a *nouveauAnswer) ranges() {
 	}
 	a.out.Buf = append(a.out.Buf, '{')
 	for i, of := range a.params.ranges {
-		counts := make([]index.Count, len(of.Ranges))
+		counts := make([]shardsearch.Count, len(of.Ranges))
 		for k, r := range of.Ranges {
-			counts[k] = index.Count{Value: r.Label, Count: a.result.Ranges[i][k]}
+			counts[k] = shardsearch.Count{Value: r.Label, Count: a.result.Ranges[i][k]}
 		}
 		a.largest(i, of.Field, counts)
 	}
@@ -207,7 +207,7 @@ func (a *nouveauAnswer) counts() {
 }
 
 // largest writes the largest top_n counts of a field, of equal ones the first in their order.
-func (a *nouveauAnswer) largest(i int, field string, counts []index.Count) {
+func (a *nouveauAnswer) largest(i int, field string, counts []shardsearch.Count) {
 	dst := a.out.Buf
 	if i > 0 {
 		dst = append(dst, ',')

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	cluster "divan/cluster/search"
+	clustersearch "divan/cluster/search"
 	"divan/shard/search"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -76,7 +76,7 @@ func (p *nouveauParams) take(x *patterns, in *param) (err error) {
 		}
 		text, ok := in.text()
 		if !ok {
-			return cluster.ErrBookmark()
+			return clustersearch.ErrBookmark()
 		}
 		p.bookmark = &text
 	case "limit":

@@ -5,7 +5,7 @@ import (
 
 	"divan/cluster/search"
 	"divan/httpapi/core"
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 	"divan/shard/search/syntax"
 )
 
@@ -73,23 +73,23 @@ func (f *Family) answerSearch(c *core.Call, list []param) error {
 }
 
 // request makes the query of the parameters.
-func (p *searchParams) request(def *index.Definition, partition string) (search.Query, error) {
+func (p *searchParams) request(def *shardsearch.Definition, partition string) (search.Query, error) {
 	if _, err := syntax.Parse(*p.query, syntax.Search); err != nil {
 		return search.Query{}, err
 	}
-	q := search.Query{Definition: def, Request: index.Request{
+	q := search.Query{Definition: def, Request: shardsearch.Request{
 		Stale: p.stale, Query: *p.query, Partition: partition, Limit: *p.limit, IncludeFields: p.fields,
 	}}
 	var err error
-	if q.Sort, p.sort.from, err = index.Distinct(p.sort.parts); err != nil {
+	if q.Sort, p.sort.from, err = shardsearch.Distinct(p.sort.parts); err != nil {
 		return q, err
 	}
 	if p.highlight.Fields != nil {
 		q.Highlight = &p.highlight
 	}
 	if p.groupField != nil {
-		q.Group = &index.Group{Field: *p.groupField, Limit: p.groupLimit}
-		q.Group.Sort, _, err = index.Distinct(p.groupSort)
+		q.Group = &shardsearch.Group{Field: *p.groupField, Limit: p.groupLimit}
+		q.Group.Sort, _, err = shardsearch.Distinct(p.groupSort)
 		return q, err
 	}
 	q.Counts, q.Ranges, q.Drilldown = p.counts, p.ranges, p.drilldown

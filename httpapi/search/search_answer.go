@@ -5,7 +5,7 @@ import (
 
 	"divan/cluster/search"
 	"divan/httpapi/core"
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 	"divan/storage/doc"
 )
 
@@ -53,7 +53,7 @@ func (a *searchAnswer) write() error {
 }
 
 // rows writes hits as a list.
-func (a *searchAnswer) rows(hits []index.Hit) error {
+func (a *searchAnswer) rows(hits []shardsearch.Hit) error {
 	a.out.Buf = append(a.out.Buf, '[')
 	for i := range hits {
 		if i > 0 {
@@ -67,7 +67,7 @@ func (a *searchAnswer) rows(hits []index.Hit) error {
 	return nil
 }
 
-func (a *searchAnswer) row(hits []index.Hit, i int) error {
+func (a *searchAnswer) row(hits []shardsearch.Hit, i int) error {
 	h := &hits[i]
 	a.out.Buf = doc.AppendString(append(a.out.Buf, `{"id":`...), h.ID)
 	a.out.Buf = append(a.out.Buf, `,"order":[`...)
@@ -92,22 +92,22 @@ func (a *searchAnswer) row(hits []index.Hit, i int) error {
 }
 
 // value appends what a hit is ordered by.
-func (a *searchAnswer) value(h *index.Hit, part int) []byte {
-	by, v := index.ByScore, &h.Order[0]
+func (a *searchAnswer) value(h *shardsearch.Hit, part int) []byte {
+	by, v := shardsearch.ByScore, &h.Order[0]
 	if len(a.params.sort.parts) > 0 {
 		by, v = a.params.sort.parts[part].By, &h.Order[a.params.sort.from[part]]
 	}
 	switch {
-	case by == index.ByString && v.Missing:
+	case by == shardsearch.ByString && v.Missing:
 		return append(a.out.Buf, "null"...)
-	case by == index.ByString || by == index.ByID:
+	case by == shardsearch.ByString || by == shardsearch.ByID:
 		return doc.AppendString(a.out.Buf, v.Text)
 	default:
 		return doc.AppendFloat(a.out.Buf, v.Number)
 	}
 }
 
-func (a *searchAnswer) highlights(h *index.Hit) {
+func (a *searchAnswer) highlights(h *shardsearch.Hit) {
 	dst := append(a.out.Buf, `,"highlights":{`...)
 	for i := range h.Highlights {
 		if i > 0 {
@@ -199,7 +199,7 @@ func (a *searchAnswer) groups() error {
 
 // appendFields appends the stored fields of a hit as an object, in their order. Several of one
 // name become a list: of _search the last one first.
-func appendFields(dst []byte, h *index.Hit, lastFirst bool) []byte {
+func appendFields(dst []byte, h *shardsearch.Hit, lastFirst bool) []byte {
 	// next is the number of the next field of the same name in the order of the list; -1: none.
 	next, ends := make([]int, len(h.Fields)), make(map[string]int, len(h.Fields))
 	first := make([]bool, len(h.Fields))

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	index "divan/shard/search"
+	shardsearch "divan/shard/search"
 	"divan/shard/search/postings"
 	"divan/storage/fault"
 )
@@ -14,7 +14,7 @@ import (
 // TestFields: stored fields are in the order of their first values; several of one name are a
 // list.
 func TestFields(t *testing.T) {
-	h := &index.Hit{}
+	h := &shardsearch.Hit{}
 	for i, name := range []string{"a", "b", "a", "c", "a", "b"} {
 		h.Fields = append(h.Fields, postings.Stored{Name: name, Value: strconv.AppendInt(nil, int64(i), 10)})
 	}
@@ -26,7 +26,7 @@ func TestFields(t *testing.T) {
 			t.Errorf("last first %v: %s in place of %s", lastFirst, got, want)
 		}
 	}
-	if got := string(appendFields(nil, &index.Hit{}, true)); got != "{}" {
+	if got := string(appendFields(nil, &shardsearch.Hit{}, true)); got != "{}" {
 		t.Errorf("no fields: %s", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestFields(t *testing.T) {
 // TestManyFields: a document with very many stored fields is no more work than its fields:
 // comparing each name with all others would take longer than tests may.
 func TestManyFields(t *testing.T) {
-	h := &index.Hit{}
+	h := &shardsearch.Hit{}
 	for i := range 400_000 {
 		h.Fields = append(h.Fields, postings.Stored{Name: "f" + strconv.Itoa(i), Value: []byte("1")})
 	}
@@ -54,11 +54,11 @@ func TestManyDrilldowns(t *testing.T) {
 		p := &searchParams{}
 		return p.addDrilldown(&param{name: "drilldown", value: list})
 	}
-	if err := read(index.MaxParts); err != nil {
-		t.Errorf("%d fields: %v", index.MaxParts, err)
+	if err := read(shardsearch.MaxParts); err != nil {
+		t.Errorf("%d fields: %v", shardsearch.MaxParts, err)
 	}
-	if err := read(index.MaxParts + 1); !fault.Is(err, fault.BadRequest) {
-		t.Errorf("%d fields: %v", index.MaxParts+1, err)
+	if err := read(shardsearch.MaxParts + 1); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("%d fields: %v", shardsearch.MaxParts+1, err)
 	}
 }
 

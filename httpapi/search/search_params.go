@@ -3,7 +3,7 @@ package search
 import (
 	"strings"
 
-	cluster "divan/cluster/search"
+	clustersearch "divan/cluster/search"
 	"divan/httpapi/core"
 	"divan/shard/search"
 	"divan/shard/search/syntax"
@@ -75,7 +75,7 @@ func (p *searchParams) take(x *patterns, in *param) (err error) {
 	case "bookmark":
 		text, ok := in.text()
 		if !ok {
-			return cluster.ErrBookmark()
+			return clustersearch.ErrBookmark()
 		}
 		p.bookmark = &text
 	case "limit":

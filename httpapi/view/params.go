@@ -7,7 +7,7 @@ import (
 	"divan/cluster/view"
 	"divan/httpapi/core"
 	"divan/httpapi/listing"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -58,18 +58,18 @@ func prepare(c *core.Call, v *view.View, p *listing.Params, inBody bool) (*answe
 }
 
 // freshness reads the parameter update, which listing has checked.
-func freshness(update string) index.Update {
+func freshness(update string) shardview.Update {
 	switch update {
 	case "false":
-		return index.UpdateNever
+		return shardview.UpdateNever
 	case "lazy":
-		return index.UpdateAfter
+		return shardview.UpdateAfter
 	default:
-		return index.UpdateBefore
+		return shardview.UpdateBefore
 	}
 }
 
-// groupLevel returns by how much rows are grouped; see index.Request.
+// groupLevel returns by how much rows are grouped; see shardview.Request.
 func groupLevel(p *listing.Params) (int, error) {
 	switch {
 	case p.GroupLevel > 0 && p.Group == listing.No:
@@ -77,7 +77,7 @@ func groupLevel(p *listing.Params) (int, error) {
 	case p.GroupLevel >= 0:
 		return p.GroupLevel, nil
 	case p.Group == listing.Yes:
-		return index.GroupExact, nil
+		return shardview.GroupExact, nil
 	default:
 		return 0, nil
 	}
@@ -90,7 +90,7 @@ func check(p *listing.Params, reducible, reduces bool, level int) error {
 	switch {
 	case p.Reduce == listing.Yes && !reducible:
 		return refuse("Reduce is invalid for map-only views.")
-	case reduces && level != index.GroupExact && p.Keys != nil:
+	case reduces && level != shardview.GroupExact && p.Keys != nil:
 		return refuse("Multi-key fetches for reduce views must use `group=true`")
 	case p.Keys != nil && !doc.IsArray(p.Keys):
 		return refuse("`keys` must be an array of strings.")

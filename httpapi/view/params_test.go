@@ -6,7 +6,7 @@ import (
 
 	"divan/httpapi/core"
 	"divan/httpapi/listing"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/fault"
 )
 
@@ -27,12 +27,12 @@ func TestGrouping(t *testing.T) {
 	for query, want := range map[string]int{
 		"":                           0,
 		"group=false":                0,
-		"group=true":                 index.GroupExact,
+		"group=true":                 shardview.GroupExact,
 		"group_level=0":              0,
 		"group_level=3":              3,
 		"group_level=0&group=false":  0,
 		"group_level=2&group=true":   2,
-		"group=TRUE":                 index.GroupExact,
+		"group=TRUE":                 shardview.GroupExact,
 		"group=true&group=false":     0,
 		"group_level=1&group_level=": -2,
 		"group_level=-1":             -2,
@@ -121,18 +121,18 @@ func TestParametersTogether(t *testing.T) {
 }
 
 func TestFreshness(t *testing.T) {
-	for query, want := range map[string]index.Update{
-		"":                                index.UpdateBefore,
-		"update=true":                     index.UpdateBefore,
-		"update=false":                    index.UpdateNever,
-		"update=lazy":                     index.UpdateAfter,
-		"stale=ok":                        index.UpdateNever,
-		"stale=update_after":              index.UpdateAfter,
-		"stale=ok&update=true":            index.UpdateBefore, // the last one counts
-		"update=true&stale=ok":            index.UpdateNever,
-		"stable=true":                     index.UpdateBefore,
-		"update=lazy&stable=false":        index.UpdateAfter,
-		"stale=update_after&update=false": index.UpdateNever,
+	for query, want := range map[string]shardview.Update{
+		"":                                shardview.UpdateBefore,
+		"update=true":                     shardview.UpdateBefore,
+		"update=false":                    shardview.UpdateNever,
+		"update=lazy":                     shardview.UpdateAfter,
+		"stale=ok":                        shardview.UpdateNever,
+		"stale=update_after":              shardview.UpdateAfter,
+		"stale=ok&update=true":            shardview.UpdateBefore, // the last one counts
+		"update=true&stale=ok":            shardview.UpdateNever,
+		"stable=true":                     shardview.UpdateBefore,
+		"update=lazy&stable=false":        shardview.UpdateAfter,
+		"stale=update_after&update=false": shardview.UpdateNever,
 	} {
 		p, err := parameters(t, query)
 		if got := freshness(p.Update); err != nil || got != want {

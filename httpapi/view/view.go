@@ -5,7 +5,7 @@ import (
 	"divan/cluster/view"
 	"divan/httpapi/core"
 	"divan/httpapi/listing"
-	index "divan/shard/view"
+	shardview "divan/shard/view"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -148,7 +148,7 @@ func serveQueries(c *core.Call, p place) error {
 }
 
 // find returns the view of a path, counts the request, and completes its parameters.
-func find(c *core.Call, def *index.Definition, p place, params *listing.Params) (*view.View, error) {
+func find(c *core.Call, def *shardview.Definition, p place, params *listing.Params) (*view.View, error) {
 	c.API.Stats.ViewReads.Inc()
 	if p.partition != "" {
 		c.API.Stats.Partitions.View.Inc()
