@@ -102,7 +102,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// BenchmarkDocument is the corridor of a single document.
+// BenchmarkDocument measures reading and writing a single document.
 func BenchmarkDocument(b *testing.B) {
 	d := stocked(b, 2, 10_000)
 	b.Run("open", func(b *testing.B) {

@@ -104,9 +104,9 @@ func (s *sink) Header() http.Header         { return s.h }
 func (s *sink) Write(p []byte) (int, error) { return len(p), nil }
 func (s *sink) WriteHeader(int)             {}
 
-// BenchmarkCorridor measures a small request from ServeHTTP to the answer without its
+// BenchmarkRequest measures a small request from ServeHTTP to the answer without its
 // handler's work: admission, anonymous identity, routing, headers, counting.
-func BenchmarkCorridor(b *testing.B) {
+func BenchmarkRequest(b *testing.B) {
 	a := frontAPI(b, nil)
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://127.0.0.1:5984/_up", http.NoBody)
 	if err != nil {

@@ -32,11 +32,11 @@ const patience = 90 * time.Second
 // through POST /_cluster_setup.
 type cluster struct {
 	t     *testing.T
-	nodes []*house
+	nodes []*clusterNode
 }
 
-// house is one node, which is built anew when it asks for that.
-type house struct {
+// clusterNode is one node, which is built anew when it asks for that.
+type clusterNode struct {
 	name   string
 	config node.Config
 	url    *url.URL
@@ -59,7 +59,7 @@ func startCluster(t *testing.T, settings ...string) *cluster {
 	c := &cluster{t: t}
 	var urls []string
 	for i, host := range hosts(3) {
-		h := &house{
+		h := &clusterNode{
 			name: fmt.Sprintf("node%d@%s", i+1, host),
 			url:  &url.URL{Scheme: "http", Host: host + ":5984", User: url.UserPassword("adm", "pass")},
 		}
@@ -104,7 +104,7 @@ func logger(t *testing.T, name string) *zap.Logger {
 }
 
 // run runs a node until the end of the test, or until it is stopped.
-func (c *cluster) run(h *house) {
+func (c *cluster) run(h *clusterNode) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel, h.done = cancel, make(chan struct{})
@@ -127,7 +127,7 @@ func (c *cluster) run(h *house) {
 }
 
 // stop ends a node gracefully.
-func (c *cluster) stop(h *house) {
+func (c *cluster) stop(h *clusterNode) {
 	h.cancel()
 	<-h.done
 }

@@ -106,14 +106,14 @@ const maxReplayed = 4
 func runSeed(t *testing.T, p plan) (found []string, log []byte) {
 	t.Helper()
 	defer expectEnd(p.seed)()
-	journal := &journal{}
+	written := &nodeLog{}
 	var h *history.History
-	synctest.Test(t, func(t *testing.T) { h = live(t, p, journal.logger()) })
+	synctest.Test(t, func(t *testing.T) { h = live(t, p, written.logger()) })
 	if h == nil {
 		return nil, nil
 	}
 	t.Log(h.Summary())
-	found, log = history.Check(h), journal.text()
+	found, log = history.Check(h), written.text()
 	for line := range bytes.Lines(log) {
 		if bytes.Contains(line, []byte("panicked")) { // requests go on after one
 			found = append(found, string(line))
@@ -151,29 +151,29 @@ func replaySeed(t *testing.T, p plan, times uint64) {
 	t.Logf("seed %d fails in %d of %d replays", p.seed, failed, times)
 }
 
-// journal keeps what nodes log.
-type journal struct {
+// nodeLog keeps what nodes log.
+type nodeLog struct {
 	mu  sync.Mutex
 	out bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (j *journal) Write(b []byte) (int, error) {
+func (j *nodeLog) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.out.Write(b)
 }
 
 // Sync implements zapcore.WriteSyncer.
-func (j *journal) Sync() error { return nil }
+func (j *nodeLog) Sync() error { return nil }
 
-func (j *journal) text() []byte {
+func (j *nodeLog) text() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.out.Bytes()
 }
 
-func (j *journal) logger() *zap.Logger {
+func (j *nodeLog) logger() *zap.Logger {
 	level := zapcore.DebugLevel
 	if os.Getenv(logVariable) == "" {
 		level = zapcore.ErrorLevel

@@ -210,7 +210,7 @@ func (a *API) settings(cfg *config.Snapshot) *settings {
 	return s
 }
 
-// run takes a request through the corridor. A panic becomes an error.
+// run takes a request through all steps. A panic becomes an error.
 // active is the number of requests under way, this one included.
 func (c *Call) run(active int64) (err error) {
 	defer func() {

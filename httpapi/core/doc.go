@@ -1,6 +1,6 @@
 // Package core holds the parts that all endpoints of the HTTP API share.
 //
-// A request runs through one corridor: api.go (admission, identity, routing,
+// The steps of a request: api.go (admission, identity, routing,
 // the access-log line) → router.go (which endpoint, which methods) →
 // authorize.go (who may) → the handler of the endpoint → response.go or stream.go,
 // or errors.go when the handler returned an error.

@@ -7,7 +7,7 @@ import (
 	"divan/httpapi/auth"
 )
 
-// settings is the part of the configuration that the corridor of a request reads, made
+// settings is the part of the configuration that each request reads, made
 // ready once per snapshot: sets, header values.
 type settings struct {
 	from *config.Snapshot

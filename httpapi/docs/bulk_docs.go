@@ -56,16 +56,16 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	}
 	defer c.Body.End()
 	most := c.Config.CouchDB.MaxDocumentSize
-	if most > math.MaxInt/spacious {
-		most = math.MaxInt / spacious
+	if most > math.MaxInt/maxExpansion {
+		most = math.MaxInt / maxExpansion
 	}
 	room := c.Body.BorrowText()
 	defer c.Body.ReturnText(room)
-	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Memory.InSteps(), Text: room})
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * maxExpansion, Room: c.Memory.InSteps(), Text: room})
 }
 
-// spacious is how many times as long as its canonical form a document may be.
-const spacious = 2
+// maxExpansion is how many times as long as its canonical form a document may be.
+const maxExpansion = 2
 
 // bulk is one _bulk_docs request. edits and results go together; an edit whose
 // result has an error before update is not sent.

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxQ is the largest number of ranges a database may have. Each range is a
-// store with files of its own, so an absurd number is refused at the door; up
+// store with files of its own, so an absurd number is refused at once; up
 // to here CouchDB's arithmetic cuts exactly q ranges.
 const MaxQ = 1024
 

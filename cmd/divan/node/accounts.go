@@ -49,9 +49,9 @@ func (n *Node) keepAccountRules(ctx context.Context) error {
 
 const textNoAccountRules = "a database of accounts has no design document yet"
 
-// furnishAccounts has a server that stands alone answer requests only when its
+// waitForAccountRules has a server that stands alone answer requests only when its
 // databases of accounts have their design document, unless that cannot be written.
-func (n *Node) furnishAccounts(ctx context.Context) error {
+func (n *Node) waitForAccountRules(ctx context.Context) error {
 	if n.links != nil {
 		return nil
 	}

@@ -46,8 +46,8 @@ func TestOnDiskAndLoopback(t *testing.T) {
 		seeds = append(seeds, fmt.Sprintf("n%d@localhost:%d", i, ports[i]))
 		dirs = append(dirs, t.TempDir())
 	}
-	startAll := func() []*house {
-		var all []*house
+	startAll := func() []*testNode {
+		var all []*testNode
 		for i := range 3 {
 			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monsters-of-the-deep", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","),
 				"DIVAN_CLUSTER__TLS_CERT_FILE="+ca.file("node.pem"), "DIVAN_CLUSTER__TLS_KEY_FILE="+ca.file("node.key"),
@@ -87,7 +87,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 // aside.
 func TestInvitationOnDisk(t *testing.T) {
 	defer afterGossip(t)
-	var all []*house
+	var all []*testNode
 	var cfgs []Config
 	for i := range 2 {
 		cfg := onDisk(t.TempDir(), "DIVAN_COUCHDB__SINGLE_NODE=false")
@@ -118,7 +118,7 @@ func TestInvitationOnDisk(t *testing.T) {
 	if _, err := b.node.links.Accept(t.Context(), a.node.links.Invitation()); err != nil || b.node.links.id.load().Invited {
 		t.Errorf("invited again: %v", err)
 	}
-	for _, h := range []*house{b, a} {
+	for _, h := range []*testNode{b, a} {
 		h.end()
 	}
 

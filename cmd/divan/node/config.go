@@ -1,4 +1,4 @@
-// Package node puts one node together: it builds the floors of the house from
+// Package node puts one node together: it builds the floors of the program from
 // the lowest up, runs them, and stops them in the reverse order. Tests start
 // real nodes with it.
 //

@@ -76,7 +76,7 @@ func (b *brittle) Read(p []byte) (int, error) {
 }
 
 // proxy stands before a node and refuses requests now and then.
-func (f *trouble) proxy(t *testing.T, h *house) string {
+func (f *trouble) proxy(t *testing.T, h *testNode) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,7 +36,7 @@ func peers(t *testing.T) *peer {
 }
 
 // open returns a database of a node as another server sees it.
-func (p *peer) open(h *house, db, user, password string) *remote.Database {
+func (p *peer) open(h *testNode, db, user, password string) *remote.Database {
 	p.t.Helper()
 	d, err := remote.New(remote.Options{
 		Network:   p.network,
@@ -103,7 +103,7 @@ func copyAll(ctx context.Context, src endpoint.Source, dst endpoint.Target, q en
 }
 
 // leaves is everything that is in a database, as one text.
-func (h *house) leaves(db string) string {
+func (h *testNode) leaves(db string) string {
 	h.t.Helper()
 	var b strings.Builder
 	for line := range strings.SplitSeq(h.ask("GET", "/"+db+"/_changes?feed=continuous&timeout=0&style=all_docs", ""), "\n") {
@@ -132,7 +132,7 @@ func (h *house) leaves(db string) string {
 }
 
 // fill writes documents of every kind.
-func (h *house) fill(db string) {
+func (h *testNode) fill(db string) {
 	h.t.Helper()
 	const branch = `"_revisions":{"start":%d,"ids":[%s]}`
 	a, b, c := `"`+strings.Repeat("a", 32)+`"`, `"`+strings.Repeat("b", 32)+`"`, `"`+strings.Repeat("c", 32)+`"`

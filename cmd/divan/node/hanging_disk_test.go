@@ -26,7 +26,7 @@ func TestStopOnHangingDisk(t *testing.T) {
 	}))
 	cfg.StopWithin = 300 * time.Millisecond
 	h := build(t, cfg)
-	h.node.door.patience = 50 * time.Millisecond
+	h.node.listeners.patience = 50 * time.Millisecond
 	h.run()
 	h.want("PUT", "/pond", "", "201")
 	h.want("PUT", "/pond/frog", "{}", "201")

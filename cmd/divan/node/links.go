@@ -241,10 +241,10 @@ func (l *links) drain() {
 	l.gossip.Refresh()
 }
 
-// furnish makes the system databases of a cluster that formed by a seed list, where no
+// makeSystemDatabases makes the system databases of a cluster that formed by a seed list, where no
 // administrator finishes a set-up: the first node of the list does, once all nodes of it
 // are members, so that each has its copies. What fails is tried again until ctx ends.
-func (l *links) furnish(ctx context.Context) error {
+func (l *links) makeSystemDatabases(ctx context.Context) error {
 	if len(l.bootstrapper.seeds) == 0 || l.bootstrapper.seeds[0] != l.name {
 		return nil
 	}
@@ -256,7 +256,7 @@ func (l *links) furnish(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed := l.node.meta.NodesChanged()
 		if l.allJoined() {
-			if l.tryFurnish(ctx) {
+			if l.tryMakeSystemDatabases(ctx) {
 				return nil
 			}
 			_ = pause.For(ctx, time.Second)
@@ -271,8 +271,8 @@ func (l *links) furnish(ctx context.Context) error {
 	return nil
 }
 
-// tryFurnish makes the system databases; false when that has to be tried again.
-func (l *links) tryFurnish(ctx context.Context) bool {
+// tryMakeSystemDatabases makes the system databases; false when that has to be tried again.
+func (l *links) tryMakeSystemDatabases(ctx context.Context) bool {
 	err := l.node.makeSystemDatabases(ctx)
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("system databases not made yet", zap.Error(err))

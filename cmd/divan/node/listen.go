@@ -14,8 +14,8 @@ import (
 	"divan/httpapi"
 )
 
-// door serves HTTP where the configuration says, and moves when it changes.
-type door struct {
+// listeners serves HTTP where the configuration says, and moves when it changes.
+type listeners struct {
 	log    *zap.Logger
 	api    *httpapi.API
 	config *config.Holder
@@ -34,22 +34,22 @@ type door struct {
 	moved   chan struct{} // a look at the configuration and the certificates is due
 }
 
-func newDoor(api *httpapi.API, h *config.Holder, fixed net.Listener, log *zap.Logger) *door {
-	return &door{
+func newListeners(api *httpapi.API, h *config.Holder, fixed net.Listener, log *zap.Logger) *listeners {
+	return &listeners{
 		log: log, api: api, config: h, base: h.Load(), fixed: fixed, patience: stopTimeout, failed: make(chan error, 1),
 		moved: make(chan struct{}, 1),
 	}
 }
 
 // Addr returns the address of the plain listener, nil before Run has opened it.
-func (d *door) Addr() net.Addr {
+func (d *listeners) Addr() net.Addr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mu.addr
 }
 
 // fail makes run end with an error; the first one counts.
-func (d *door) fail(err error) {
+func (d *listeners) fail(err error) {
 	select {
 	case d.failed <- err:
 	default:
@@ -59,7 +59,7 @@ func (d *door) fail(err error) {
 // run serves until ctx ends, then lets the requests finish that are under way.
 // opened is called once every address is served, stopping before the first
 // connection is closed.
-func (d *door) run(ctx context.Context, opened func(), stopping func()) error {
+func (d *listeners) run(ctx context.Context, opened func(), stopping func()) error {
 	cancel := d.config.Subscribe(func(_, _ *config.Snapshot) { d.look() })
 	defer cancel()
 	servers, err := d.open(ctx)
@@ -76,7 +76,7 @@ func (d *door) run(ctx context.Context, opened func(), stopping func()) error {
 }
 
 // look has the configuration and the certificates read again.
-func (d *door) look() {
+func (d *listeners) look() {
 	select {
 	case d.moved <- struct{}{}:
 	default: // a look is due already
@@ -84,7 +84,7 @@ func (d *door) look() {
 }
 
 // close gives back a listener that was never served on.
-func (d *door) close() error {
+func (d *listeners) close() error {
 	if d.fixed != nil && d.Addr() == nil {
 		return d.fixed.Close()
 	}
@@ -93,7 +93,7 @@ func (d *door) close() error {
 
 // open starts serving. When settings that were made through HTTP make that
 // impossible, it does without them: they could not be changed otherwise.
-func (d *door) open(ctx context.Context) ([]*server, error) {
+func (d *listeners) open(ctx context.Context) ([]*server, error) {
 	if d.fixed != nil {
 		s, err := d.prepare(place{kind: plain, address: d.fixed.Addr().String()})
 		if err != nil {
@@ -114,7 +114,7 @@ func (d *door) open(ctx context.Context) ([]*server, error) {
 
 // follow moves the listeners when the configuration says so, until ctx ends.
 // It returns those that are served then.
-func (d *door) follow(ctx context.Context, servers []*server) ([]*server, error) {
+func (d *listeners) follow(ctx context.Context, servers []*server) ([]*server, error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -135,7 +135,7 @@ func (d *door) follow(ctx context.Context, servers []*server) ([]*server, error)
 }
 
 // renew reads the certificates again: they may have been replaced.
-func (d *door) renew(servers []*server) {
+func (d *listeners) renew(servers []*server) {
 	for _, s := range servers {
 		if s.credentials == nil {
 			continue
@@ -148,8 +148,8 @@ func (d *door) renew(servers []*server) {
 
 // moveTo opens what is missing and gives up what is not wanted any more. When
 // one place cannot be opened the servers stay, at the same places as before.
-func (d *door) moveTo(ctx context.Context, have []*server, want []place) ([]*server, error) {
-	m := move{door: d, before: slices.Clone(have)}
+func (d *listeners) moveTo(ctx context.Context, have []*server, want []place) ([]*server, error) {
+	m := move{listeners: d, before: slices.Clone(have)}
 	for _, p := range want {
 		if i := slices.IndexFunc(m.before, func(s *server) bool { return s.place == p }); i >= 0 {
 			m.kept = append(m.kept, m.before[i])
@@ -175,7 +175,7 @@ func (d *door) moveTo(ctx context.Context, have []*server, want []place) ([]*ser
 }
 
 // admit serves on listeners that are open.
-func (d *door) admit(servers []*server) {
+func (d *listeners) admit(servers []*server) {
 	for _, s := range servers {
 		d.serve(s)
 		if s.place.kind == plain {
@@ -188,18 +188,18 @@ func (d *door) admit(servers []*server) {
 
 // retire gives an address up. It returns when the address is free; the
 // requests finish by themselves.
-func (d *door) retire(ctx context.Context, s *server) {
+func (d *listeners) retire(ctx context.Context, s *server) {
 	d.serving.Go(func() { d.drain(ctx, s) })
 	<-s.ended
 }
 
 // move is one change of places.
 type move struct {
-	door   *door
-	kept   []*server
-	fresh  []*server // to be served
-	before []*server // to be given up when everything else is open
-	early  []place   // given up already, because a fresh one needs the port
+	listeners *listeners
+	kept      []*server
+	fresh     []*server // to be served
+	before    []*server // to be given up when everything else is open
+	early     []place   // given up already, because a fresh one needs the port
 }
 
 // take opens the address of a fresh server. An address with the same port may
@@ -211,7 +211,7 @@ func (m *move) take(ctx context.Context, s *server) error {
 		return err
 	}
 	m.early = append(m.early, m.before[i].place)
-	m.door.retire(ctx, m.before[i])
+	m.listeners.retire(ctx, m.before[i])
 	m.before = slices.Delete(m.before, i, i+1)
 	return s.listen(ctx)
 }
@@ -226,16 +226,16 @@ func (m *move) undo(ctx context.Context) []*server {
 	servers := append(m.kept, m.before...)
 	var again []*server
 	for _, p := range m.early {
-		s, err := m.door.prepare(p)
+		s, err := m.listeners.prepare(p)
 		if err == nil {
 			err = s.listen(ctx)
 		}
 		if err != nil {
-			m.door.fail(fmt.Errorf("return to the address from before: %w", err))
+			m.listeners.fail(fmt.Errorf("return to the address from before: %w", err))
 			continue
 		}
 		again = append(again, s)
 	}
-	m.door.admit(again)
+	m.listeners.admit(again)
 	return append(servers, again...)
 }

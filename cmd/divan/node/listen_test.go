@@ -21,7 +21,7 @@ import (
 )
 
 // set changes the configuration through HTTP.
-func (h *house) set(section, key, value string) {
+func (h *testNode) set(section, key, value string) {
 	h.t.Helper()
 	h.want("PUT", "/_node/_local/_config/"+section+"/"+key, strconv.Quote(value), "200")
 }
@@ -38,7 +38,7 @@ func free(t *testing.T) int {
 }
 
 // moves waits until the plain listener is at an address.
-func (h *house) moves(address string) {
+func (h *testNode) moves(address string) {
 	h.t.Helper()
 	eventually(h.t, "the node listens on "+address, func() bool { return h.node.Addr().String() == address })
 }
@@ -296,7 +296,7 @@ func TestTLS(t *testing.T) {
 }
 
 // tls does something that opens a TLS listener and returns its address.
-func (h *house) tls(change func()) (address string) {
+func (h *testNode) tls(change func()) (address string) {
 	h.t.Helper()
 	before := h.logs.Len()
 	change()

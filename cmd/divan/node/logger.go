@@ -16,8 +16,8 @@ import (
 	"divan/cluster/config"
 )
 
-// journal is the log of a node.
-type journal struct {
+// logger writes the log of a node.
+type logger struct {
 	*zap.Logger
 	level zap.AtomicLevel
 	file  *logFile     // nil: the log goes elsewhere
@@ -33,7 +33,7 @@ func (c *lineCount) add(level zapcore.Level) {
 }
 
 // lines returns how many lines the log has had, by CouchDB's names of levels.
-func (j *journal) lines() map[string]uint64 {
+func (j *logger) lines() map[string]uint64 {
 	out := make(map[string]uint64, len(j.count))
 	for i, name := range [...]string{"debug", "info", "warning", "error"} {
 		out[name] = 0
@@ -44,10 +44,10 @@ func (j *journal) lines() map[string]uint64 {
 	return out
 }
 
-// journal opens the log that section [log] describes, unless there is one.
-func (c Config) journal(l config.Log) (*journal, error) {
+// openLog opens the log that section [log] describes, unless there is one.
+func (c Config) openLog(l config.Log) (*logger, error) {
 	if c.Logger != nil {
-		return &journal{Logger: c.Logger, level: zap.NewAtomicLevel(), close: func() error { return nil }}, nil
+		return &logger{Logger: c.Logger, level: zap.NewAtomicLevel(), close: func() error { return nil }}, nil
 	}
 	var file *logFile
 	var out zapcore.WriteSyncer
@@ -81,7 +81,7 @@ func (c Config) journal(l config.Log) (*journal, error) {
 		return nil
 	})
 	stop := func() error { return errors.Join(lines.Stop(), done()) }
-	return &journal{Logger: zap.New(zapcore.NewCore(encoder, lines, level), each), level: level, file: file, count: count, close: stop}, nil
+	return &logger{Logger: zap.New(zapcore.NewCore(encoder, lines, level), each), level: level, file: file, count: count, close: stop}, nil
 }
 
 // Lines of the log are gathered, because a write for each costs a busy node a
@@ -93,12 +93,12 @@ const (
 
 // follow makes the level follow changes of the configuration; writer, file and
 // format are those of the start.
-func (j *journal) follow(h *config.Holder) {
+func (j *logger) follow(h *config.Holder) {
 	h.Subscribe(func(_, now *config.Snapshot) { j.level.SetLevel(levelOf(now.Log.Level)) })
 }
 
 // reopen opens the file of the log anew: it may have been renamed.
-func (j *journal) reopen() error {
+func (j *logger) reopen() error {
 	if j.file == nil {
 		return nil
 	}

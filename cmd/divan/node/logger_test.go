@@ -17,7 +17,7 @@ func TestLogFile(t *testing.T) {
 	h := buildAs(t, cfg)
 	h.run()
 	h.want("GET", "/_up", "", "200")
-	if lines := h.node.journal.lines(); lines["info"] == 0 || lines["warning"] == 0 || lines["error"] != 0 || lines["debug"] != 0 {
+	if lines := h.node.logger.lines(); lines["info"] == 0 || lines["warning"] == 0 || lines["error"] != 0 || lines["debug"] != 0 {
 		t.Errorf("the log has %v", lines)
 	}
 	h.set("log", "level", "error")

@@ -28,8 +28,8 @@ func settings(more ...string) []string {
 	return append([]string{"DIVAN_CHTTPD_AUTH__ITERATIONS=1", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass"}, more...)
 }
 
-// house is a node that runs in this process.
-type house struct {
+// testNode is a node that runs in this process.
+type testNode struct {
 	t      *testing.T
 	node   *Node
 	client *http.Client
@@ -55,7 +55,7 @@ func onDisk(dir string, environ ...string) Config {
 }
 
 // build makes a node whose log is looked at.
-func build(t *testing.T, cfg Config) *house {
+func build(t *testing.T, cfg Config) *testNode {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	cfg.Logger = zap.New(core)
@@ -65,19 +65,19 @@ func build(t *testing.T, cfg Config) *house {
 }
 
 // buildAs makes a node of just that configuration.
-func buildAs(t *testing.T, cfg Config) *house {
+func buildAs(t *testing.T, cfg Config) *testNode {
 	t.Helper()
 	n, err := New(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{t: t, node: n, done: make(chan struct{}), client: &http.Client{
+	return &testNode{t: t, node: n, done: make(chan struct{}), client: &http.Client{
 		Transport: &http.Transport{}, Timeout: patience,
 	}}
 }
 
 // run runs the node until stop or the end of the test.
-func (h *house) run() {
+func (h *testNode) run() {
 	h.t.Helper()
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.Background())
@@ -95,7 +95,7 @@ func (h *house) run() {
 	}
 }
 
-func start(t *testing.T, cfg Config) *house {
+func start(t *testing.T, cfg Config) *testNode {
 	t.Helper()
 	h := build(t, cfg)
 	h.run()
@@ -103,7 +103,7 @@ func start(t *testing.T, cfg Config) *house {
 }
 
 // wait waits for the end of Run.
-func (h *house) wait() error {
+func (h *testNode) wait() error {
 	h.t.Helper()
 	select {
 	case <-h.done:
@@ -114,7 +114,7 @@ func (h *house) wait() error {
 	}
 }
 
-func (h *house) stop() error {
+func (h *testNode) stop() error {
 	h.t.Helper()
 	h.cancel()
 	h.client.CloseIdleConnections()
@@ -122,18 +122,18 @@ func (h *house) stop() error {
 }
 
 // end stops the node, which must not fail.
-func (h *house) end() {
+func (h *testNode) end() {
 	h.t.Helper()
 	if err := h.stop(); err != nil {
 		h.t.Errorf("Run: %v", err)
 	}
 }
 
-func (h *house) url(path string) string {
+func (h *testNode) url(path string) string {
 	return fmt.Sprintf("http://adm:pass@%s%s", h.node.Addr(), path)
 }
 
-func (h *house) request(method, url, body string) *http.Request {
+func (h *testNode) request(method, url, body string) *http.Request {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -144,7 +144,7 @@ func (h *house) request(method, url, body string) *http.Request {
 }
 
 // ask sends a request and returns status and body, like "200 {…}".
-func (h *house) ask(method, path, body string) string {
+func (h *testNode) ask(method, path, body string) string {
 	h.t.Helper()
 	answer, err := h.try(method, h.url(path), body)
 	if err != nil {
@@ -153,7 +153,7 @@ func (h *house) ask(method, path, body string) string {
 	return answer
 }
 
-func (h *house) try(method, url, body string) (string, error) {
+func (h *testNode) try(method, url, body string) (string, error) {
 	res, err := h.client.Do(h.request(method, url, body))
 	if err != nil {
 		return "", err
@@ -164,7 +164,7 @@ func (h *house) try(method, url, body string) (string, error) {
 }
 
 // want sends a request and looks for the beginning of "status body".
-func (h *house) want(method, path, body, prefix string) {
+func (h *testNode) want(method, path, body, prefix string) {
 	h.t.Helper()
 	if got := h.ask(method, path, body); !strings.HasPrefix(got, prefix) {
 		h.t.Errorf("%s %s: %s, want %s", method, path, got, prefix)
@@ -188,7 +188,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // listening returns the address of the latest listener of a kind ("HTTP",
 // "HTTPS", "metrics"), empty when there was none after the first n lines of
 // the log.
-func (h *house) listening(kind string, n int) string {
+func (h *testNode) listening(kind string, n int) string {
 	address := ""
 	for _, e := range h.logs.All()[n:] {
 		if e.Message == "listening" && e.ContextMap()["for"] == kind {
@@ -199,7 +199,7 @@ func (h *house) listening(kind string, n int) string {
 }
 
 // logged reports whether a line was logged after the first n.
-func (h *house) logged(n int, message string) bool {
+func (h *testNode) logged(n int, message string) bool {
 	for _, e := range h.logs.All()[n:] {
 		if strings.Contains(e.Message, message) {
 			return true

@@ -14,7 +14,7 @@ import (
 // until one has failed or the time is over: DIVAN_MODEL_MINUTES, else some seconds. A round
 // returns how many questions it has asked. DIVAN_MODEL_SEED=n begins with the round that has
 // the seed n, as a failed one tells.
-func modelRounds(t *testing.T, prefix string, round func(h *house, rng *rand.Rand, name string) (questions int)) {
+func modelRounds(t *testing.T, prefix string, round func(h *testNode, rng *rand.Rand, name string) (questions int)) {
 	t.Helper()
 	duration, seed := 3*time.Second, uint64(time.Now().UnixNano())
 	if text := os.Getenv("DIVAN_MODEL_MINUTES"); text != "" {

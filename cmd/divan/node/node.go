@@ -38,24 +38,24 @@ import (
 
 // Node is one node of a cluster, or a server that stands alone.
 type Node struct {
-	cfg     Config
-	name    string
-	journal *journal
-	log     *zap.Logger
-	config  *config.Holder
-	files   descriptors
-	engine  *storage.Engine
-	local   *shard.Local
+	cfg    Config
+	name   string
+	logger *logger
+	log    *zap.Logger
+	config *config.Holder
+	files  descriptors
+	engine *storage.Engine
+	local  *shard.Local
 	functions
 	replication
 	meta  *meta.Meta
 	coord *cluster.Coordinator
 	upkeep
-	auth  *auth.Authenticator
-	api   *httpapi.API
-	door  *door
-	links *links          // nil: the node stands alone
-	life  context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
+	auth      *auth.Authenticator
+	api       *httpapi.API
+	listeners *listeners
+	links     *links          // nil: the node stands alone
+	life      context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
 	ready chan struct{}
 	ending
@@ -95,7 +95,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if err := n.tryPorts(ctx); err != nil {
-		return nil, errors.Join(err, n.journal.close())
+		return nil, errors.Join(err, n.logger.close())
 	}
 	var err error
 	n.files = divide(descriptorLimit())
@@ -103,11 +103,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	o.Compression = n.compression
 	n.engine, err = storage.NewEngine(o)
 	if err != nil {
-		return nil, errors.Join(err, n.journal.close())
+		return nil, errors.Join(err, n.logger.close())
 	}
 	n.files.say(n.log)
 	if err := n.build(ctx); err != nil {
-		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.journal.close())
+		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.logger.close())
 	}
 	return n, nil
 }
@@ -137,16 +137,16 @@ func (n *Node) configure(ctx context.Context) error {
 	if err := n.decideAlone(first.Load(), flags); err != nil {
 		return err
 	}
-	if n.journal, err = n.cfg.journal(first.Load().Log); err != nil {
+	if n.logger, err = n.cfg.openLog(first.Load().Log); err != nil {
 		return err
 	}
-	n.log = n.journal.Logger
+	n.log = n.logger.Logger
 	// Once more, now that there is a log that can say which values it ignores.
 	options.Logger = n.log.Named("config")
 	if n.config, err = config.New(options); err != nil {
-		return errors.Join(err, n.journal.close())
+		return errors.Join(err, n.logger.close())
 	}
-	n.journal.follow(n.config)
+	n.logger.follow(n.config)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
 	n.newReplication()
-	n.door = newDoor(n.api, n.config, n.cfg.Listener, n.log)
+	n.listeners = newListeners(n.api, n.config, n.cfg.Listener, n.log)
 	if n.links != nil {
 		n.links.serve()
 	}
@@ -282,7 +282,7 @@ const defaultName = "divan@127.0.0.1"
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
 // Addr returns the address of the HTTP interface; nil before Ready.
-func (n *Node) Addr() net.Addr { return n.door.Addr() }
+func (n *Node) Addr() net.Addr { return n.listeners.Addr() }
 
 // Config returns the node's configuration.
 func (n *Node) Config() *config.Holder { return n.config }
@@ -305,10 +305,10 @@ func (n *Node) Databases() int { return n.meta.Databases().Len() }
 // Renew opens the file of the log anew, which may have been renamed, and reads the
 // certificates again. Certificates for other nodes are read at each connection.
 func (n *Node) Renew() {
-	if err := n.journal.reopen(); err != nil {
+	if err := n.logger.reopen(); err != nil {
 		n.log.Error("the log stays where it is", zap.Error(err))
 	}
-	n.door.look()
+	n.listeners.look()
 	n.log.Info("the log is open anew, certificates are read again")
 }
 

@@ -252,7 +252,7 @@ type feed struct {
 	body  io.Closer
 }
 
-func (h *house) feed(path string) *feed {
+func (h *testNode) feed(path string) *feed {
 	h.t.Helper()
 	res, err := h.client.Do(h.request(http.MethodGet, h.url(path), ""))
 	if err != nil {
@@ -317,7 +317,7 @@ type upload struct {
 }
 
 // begin sends the header of a request and returns when it is being handled.
-func (h *house) begin(line, body string) *upload {
+func (h *testNode) begin(line, body string) *upload {
 	h.t.Helper()
 	c, err := net.Dial("tcp", h.node.Addr().String())
 	if err != nil {
@@ -358,7 +358,7 @@ func (u *upload) finish() string {
 // TestStopCutsOff has a client that never finishes its request.
 func TestStopCutsOff(t *testing.T) {
 	h := build(t, inMemory(t))
-	h.node.door.patience = 50 * time.Millisecond
+	h.node.listeners.patience = 50 * time.Millisecond
 	h.run()
 	h.want("PUT", "/pond", "", "201")
 	h.begin("PUT /pond/toad", "{}")

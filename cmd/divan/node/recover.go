@@ -82,7 +82,7 @@ func Recover(ctx context.Context, cfg Config) (_ *meta.Remade, err error) {
 	if err := n.configure(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.journal.close()) }()
+	defer func() { err = errors.Join(err, n.logger.close()) }()
 	others, err := belongs(cfg.fileSystem(), cfg.DataDir, n.name)
 	if err != nil {
 		return nil, err

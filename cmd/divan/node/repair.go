@@ -98,7 +98,7 @@ func (n *Node) figures() httpapi.Figures {
 		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans), IndexLeftOut: n.indexes.LeftOut(),
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
 		OpenSmall: stores.OpenSmall, SmallBytes: stores.SmallBytes, SmallDamaged: stores.SmallDamaged, BitsCorrected: stores.BitsCorrected,
-		DiskFree: stores.DiskFree, DiskSize: stores.DiskSize, Commits: stores.Commits, LogLines: n.journal.lines(),
+		DiskFree: stores.DiskFree, DiskSize: stores.DiskSize, Commits: stores.Commits, LogLines: n.logger.lines(),
 	}
 	f.ReplicationBacklog = n.repair.Jobs()
 	f.ReplicationLag = n.repair.Lag(n.life)

@@ -27,7 +27,7 @@ type part struct {
 // parts returns what lives, from the lowest floor up.
 func (n *Node) parts() []part {
 	out := []part{
-		{name: "log", run: untilDone, close: n.journal.close},
+		{name: "log", run: untilDone, close: n.logger.close},
 		{name: "storage", run: n.engine.Run, close: n.engine.Close},
 		{name: "shard", run: n.local.Run, close: n.local.Close},
 		{name: "scripts", run: untilDone, close: n.scripts.Close},
@@ -45,13 +45,13 @@ func (n *Node) parts() []part {
 	out = append(out,
 		part{name: "repair", run: n.repair.Run, close: nothing},
 		part{name: "design documents", run: untilDone, close: n.designs.Close},
-		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
+		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.makeSystemDatabasesAlone},
 		part{name: "wanted indexes", run: n.wanted.Run, close: nothing},
 		part{name: "auth", run: n.auth.Run, close: nothing},
-		part{name: "accounts", run: n.keepAccountRules, close: nothing, up: n.furnishAccounts},
+		part{name: "accounts", run: n.keepAccountRules, close: nothing, up: n.waitForAccountRules},
 	)
 	if n.links != nil {
-		out = append(out, part{name: "system databases", run: n.links.furnish, close: nothing})
+		out = append(out, part{name: "system databases", run: n.links.makeSystemDatabases, close: nothing})
 	}
 	out = append(out,
 		part{name: "resharding", run: n.resharder.Run, close: nothing},
@@ -60,8 +60,8 @@ func (n *Node) parts() []part {
 		part{name: "replicator", run: n.runReplicator, close: nothing},
 		part{name: "databases of accounts", run: n.perUser.Run, close: nothing},
 	)
-	return append(out, part{name: "http", close: n.door.close, run: func(ctx context.Context) error {
-		return n.door.run(ctx, n.opened, n.api.Stop)
+	return append(out, part{name: "http", close: n.listeners.close, run: func(ctx context.Context) error {
+		return n.listeners.run(ctx, n.opened, n.api.Stop)
 	}})
 }
 
@@ -125,7 +125,7 @@ func (n *Node) start(ctx context.Context, fail func()) []*running {
 		r.done.Go(func() {
 			if err := p.run(own); err != nil && !errors.Is(err, context.Canceled) {
 				r.err = err
-				fail() // the house comes down in order
+				fail() // the parts stop in order
 			}
 		})
 		if p.up == nil {

@@ -18,7 +18,7 @@ import (
 // fractions of big numbers.
 type selectorModel struct {
 	t    *testing.T
-	h    *house
+	h    *testNode
 	rng  *rand.Rand
 	name string
 	docs map[string]any // selectorObject, by id
@@ -46,7 +46,7 @@ type selectorObject []selectorMember
 // TestSelectorsAgainstModel asks a node for what random selectors find, with and without
 // indexes, and compares each answer with that of a model.
 func TestSelectorsAgainstModel(t *testing.T) {
-	modelRounds(t, "/found", func(h *house, rng *rand.Rand, name string) (questions int) {
+	modelRounds(t, "/found", func(h *testNode, rng *rand.Rand, name string) (questions int) {
 		m := &selectorModel{t: t, h: h, rng: rng, docs: map[string]any{}, revs: map[string]string{}, name: name}
 		m.huge = m.rng.IntN(2) == 0
 		h.want("PUT", fmt.Sprintf("%s?q=%d", m.name, 1+m.rng.IntN(3)), "", "201")

@@ -113,7 +113,7 @@ type server struct {
 
 // prepare does what can fail without an address: it looks for an administrator
 // and reads the certificate.
-func (d *door) prepare(p place) (*server, error) {
+func (d *listeners) prepare(p place) (*server, error) {
 	if err := allowed(d.config, p); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (n *Node) tryPorts(ctx context.Context) error {
 }
 
 // serve begins to answer on the listener.
-func (d *door) serve(s *server) {
+func (d *listeners) serve(s *server) {
 	l := s.listener
 	if s.secrets != nil {
 		l = tls.NewListener(l, s.secrets)
@@ -196,8 +196,8 @@ func stacks() string {
 }
 
 // drain takes no more connections, lets requests finish, and cuts off those
-// that take longer than the patience of the door.
-func (d *door) drain(ctx context.Context, s *server) {
+// that take longer than the patience of the listeners.
+func (d *listeners) drain(ctx context.Context, s *server) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err == nil {

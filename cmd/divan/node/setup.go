@@ -68,9 +68,9 @@ func (n *Node) settle(ctx context.Context) error {
 	return nil
 }
 
-// furnish makes the system databases of a server that stands alone, as
+// makeSystemDatabasesAlone makes the system databases of a server that stands alone, as
 // POST /_cluster_setup would.
-func (n *Node) furnish(ctx context.Context) error {
+func (n *Node) makeSystemDatabasesAlone(ctx context.Context) error {
 	if n.links != nil {
 		return nil
 	}

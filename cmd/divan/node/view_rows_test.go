@@ -21,7 +21,7 @@ import (
 // with the node: keys are values of Go with an order of their own, sums are big numbers.
 type rowsModel struct {
 	t    *testing.T
-	h    *house
+	h    *testNode
 	rng  *rand.Rand
 	docs map[string]*rowsDoc
 	name string
@@ -60,7 +60,7 @@ const rowsDesign = `{"views":{
 // TestViewRowsAgainstModel asks a node for views of random documents, with random
 // parameters, and compares each answer with that of a model.
 func TestViewRowsAgainstModel(t *testing.T) {
-	modelRounds(t, "/rows", func(h *house, rng *rand.Rand, name string) (questions int) {
+	modelRounds(t, "/rows", func(h *testNode, rng *rand.Rand, name string) (questions int) {
 		m := &rowsModel{t: t, h: h, rng: rng, docs: map[string]*rowsDoc{}, name: name}
 		h.want("PUT", fmt.Sprintf("%s?q=%d", m.name, 1+m.rng.IntN(4)), "", "201")
 		h.want("PUT", m.name+"/_design/d", rowsDesign, "201")
