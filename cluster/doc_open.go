@@ -66,7 +66,7 @@ func (d *docReads) openAmong(ctx context.Context, s *routing.Route, o OpenOption
 			return replica.Open.On(ctx, rep, mine)
 		})
 	default:
-		return d.openCopies(ctx, s, o.R, req)
+		return d.openCopies(ctx, s, reading{o.R, o.Strict}, req)
 	}
 }
 

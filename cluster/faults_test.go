@@ -289,6 +289,38 @@ func TestStaleRefusalOnSlowNodes(t *testing.T) {
 	})
 }
 
+// TestStrictRead: one copy of three is enough for a read, and not for a strict one, whether it has the
+// document, a tombstone or nothing.
+func TestStrictRead(t *testing.T) {
+	for _, tr := range []trouble{away, failing, silent} {
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			rev := put(t, d, "gone", doc.Rev{}, `{}`)
+			put(t, d, "here", doc.Rev{}, `{}`)
+			w.settleWrites()
+			update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "gone", Parent: rev, Deleted: true, Body: []byte("{}")})
+			w.settleWrites()
+			for id, want := range map[string]fault.Kind{"here": 0, "gone": fault.Deleted, "none": fault.NotFound} {
+				for _, strict := range []bool{false, true} {
+					for nodes, within := range map[string]bool{"": true, node3: true, node2 + " " + node3: false} {
+						up := w.trouble(tr, strings.Fields(nodes)...)
+						kind := want
+						if strict && !within {
+							kind = fault.Unavailable
+						}
+						_, err := d.Open(t.Context(), OpenOptions{ID: id, Strict: strict})
+						if kind == 0 && err != nil || kind != 0 && !fault.Is(err, kind) {
+							t.Errorf("trouble %v of %q, strict: %t, %s: %v", tr, nodes, strict, id, err)
+						}
+						up()
+						w.settleWrites()
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestReadWithTrouble: the copy of this node has an older revision, or none,
 // or another branch, and one other copy is in trouble.
 func TestReadWithTrouble(t *testing.T) {

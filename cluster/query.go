@@ -62,6 +62,9 @@ type OpenOptions struct {
 	AllowDeleted     bool
 	HeadOnly         bool
 	R                int // copies that must agree; 0: more than half
+	// Strict, with R other than 1, makes it an error when fewer than R copies can answer: else
+	// those that can are enough.
+	Strict bool
 }
 
 // OpenRevsOptions ask for several revisions of one document.

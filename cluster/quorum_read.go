@@ -33,7 +33,7 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *docReads) openCopies(ctx context.Context, s *routing.Route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
+func (d *docReads) openCopies(ctx context.Context, s *routing.Route, r reading, req shard.OpenRequest) (got *shard.Doc, err error) {
 	d.byNewestMapOf(ctx, s, req.ID, func(d *DB, s *routing.Route) (done bool) {
 		before := d.stale.Load()
 		got, err = d.openByMap(ctx, s, r, req)
@@ -42,12 +42,18 @@ func (d *docReads) openCopies(ctx context.Context, s *routing.Route, r int, req 
 	return got, err
 }
 
+// reading tells how many copies have to answer, and whether fewer are an error when others cannot.
+type reading struct {
+	copies int // below 1: more than half
+	strict bool
+}
+
 // openByMap is openCopies for the copies of one map.
-func (d *docReads) openByMap(ctx context.Context, s *routing.Route, r int, req shard.OpenRequest) (*shard.Doc, error) {
+func (d *docReads) openByMap(ctx context.Context, s *routing.Route, r reading, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
-	if r < 1 {
-		r = fanout.Majority(s.Near)
+	if r.copies < 1 {
+		r.copies = fanout.Majority(s.Near)
 	}
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
@@ -56,10 +62,13 @@ func (d *docReads) openByMap(ctx context.Context, s *routing.Route, r int, req s
 				return replica.Open.On(ctx, rep, req)
 			},
 		},
-		db: d, req: req, q: quorum.NewRead(len(s.Near), r), fullAt: -1, heard: make([]int, 0, len(s.Near)),
+		db: d, req: req, q: quorum.NewRead(len(s.Near), r.copies), fullAt: -1, heard: make([]int, 0, len(s.Near)),
 	}
 	o.Decider = o
 	got, err := o.open(ctx)
+	if r.strict && len(o.heard) < r.copies && (err == nil || isNotFound(err)) {
+		err = fault.New(fault.Unavailable, "Too few copies of the document can answer.")
+	}
 	if err != nil {
 		return nil, d.phrase(err)
 	}

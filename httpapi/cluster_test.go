@@ -151,6 +151,16 @@ func TestServeNode(t *testing.T) {
 	}
 }
 
+// TestVirtualHostOfAllNames: a virtual host for all names leaves requests between nodes alone.
+func TestVirtualHostOfAllNames(t *testing.T) {
+	first, _ := couple(t)
+	follow(t, first, []visit{{"adm", "PUT", "/_node/_local/_config/vhosts/*.0.0.1", `"/*"`, 200, ""}})
+	answer, err := first.ServeNode(t.Context(), "two@127.0.0.1", []byte(`{"method":"GET","target":"/_node/one@127.0.0.1/_config","user":{"name":"x","roles":["_admin"]}}`))
+	if text := string(answer); err != nil || !strings.Contains(text, `"status":200`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestTasksOfAll(t *testing.T) {
 	first, _ := couple(t)
 	w := apitest.Ask(t, first, "GET /_active_tasks", "", "Authorization: Basic YWRtOnBhc3M=")

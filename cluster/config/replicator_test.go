@@ -50,7 +50,7 @@ func TestPerUserSettings(t *testing.T) {
 	if got := s.PerUser; got != (PerUser{Enable: true, DeleteDBs: true, Q: 4, Prefix: "userdb_$()+--/"}) || len(problems) != 0 {
 		t.Errorf("%+v, %v", got, problems)
 	}
-	s, problems = build(Values{"couch_peruser": {"q": "0", "database_prefix": "Mine-"}})
+	s, problems = build(Values{"couch_peruser": {"enable": "true", "q": "0", "database_prefix": "Mine-"}})
 	if got := s.PerUser; got != Default().PerUser || len(problems) != 2 {
 		t.Errorf("%+v, %v", got, problems)
 	}

@@ -22,7 +22,7 @@ func readPerUser(r *reader) PerUser {
 	}
 	if ring.ValidateName(c.Prefix+"0") != nil {
 		r.bad(s, "database_prefix", "the beginning of the name of a database")
-		c.Prefix = prefix
+		c.Prefix, c.Enable = prefix, false // no database of another prefix is made or deleted
 	}
 	return c
 }

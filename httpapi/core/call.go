@@ -40,6 +40,7 @@ type Call struct {
 	route     *endpoint // nil: there is none
 	Start     time.Time
 	peer      *conns.Conn // nil: the request came another way
+	internal  bool        // the program itself made the request: no virtual host counts
 	requested string      // path and query below a virtual host; empty: there is none
 }
 

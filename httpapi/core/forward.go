@@ -293,6 +293,7 @@ func (a *API) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, 
 	w := &recorder{header: http.Header{}}
 	c := a.newCall(w, r)
 	defer a.release(c)
+	c.internal = true // no virtual host stands for the path of a node
 	user := shard.User{Name: req.User.Name, Anonymous: req.User.Anonymous, Roles: req.User.Roles}
 	if err := c.runForwarded(user); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
 		c.fail(err)

@@ -20,6 +20,6 @@ func (a *API) InternalCall(ctx context.Context, db *cluster.DB, u shard.User, ta
 	r.RequestURI, r.RemoteAddr = target, "127.0.0.1:0"
 	c := &Call{Response: &Response{}}
 	c.assemble(a, nil, r, &scratch{})
-	c.User, c.DB, c.DBName = u, db, db.Name()
+	c.User, c.DB, c.DBName, c.internal = u, db, db.Name(), true
 	return c, c.admit()
 }

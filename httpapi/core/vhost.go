@@ -184,6 +184,9 @@ func segmentOf(name string) string { return strings.ReplaceAll(url.PathEscape(na
 // stands in for another one (_rewrite) has had its turn.
 func (c *Call) atVirtualHost(path, query string) string {
 	r := c.Request
+	if c.internal {
+		return path
+	}
 	if from, ok := r.Context().Value(rewritesKey{}).(rewrites); ok {
 		c.requested = from.requested
 		return path

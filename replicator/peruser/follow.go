@@ -92,9 +92,9 @@ func (k *Keeper) follow(ctx context.Context, t turn) error {
 }
 
 // lasting reports whether what has failed would fail the next time: no database can have
-// that name, or so many shards.
+// that name, so many shards or so large a security object.
 func lasting(err error) bool {
-	return fault.Is(err, fault.DatabaseNameTooLong) || fault.Is(err, fault.IllegalDatabaseName) || fault.Is(err, fault.BadRequest)
+	return fault.Is(err, fault.RequestTooLarge) || fault.Is(err, fault.DatabaseNameTooLong) || fault.Is(err, fault.IllegalDatabaseName) || fault.Is(err, fault.BadRequest)
 }
 
 // look does what has to be done for an account, as a row of the feed says. A failure is
@@ -157,7 +157,7 @@ func (k *Keeper) settle(ctx context.Context, t turn, account string, seen *meta.
 // purged.
 func (k *Keeper) alive(ctx context.Context, accounts, account string) (alive, known bool, err error) {
 	err = k.o.Coordinator.Do(ctx, accounts, func(d *cluster.DB) error {
-		_, err := d.Open(ctx, cluster.OpenOptions{ID: userPrefix + account, HeadOnly: true})
+		_, err := d.Open(ctx, cluster.OpenOptions{ID: userPrefix + account, HeadOnly: true, Strict: true})
 		return err
 	})
 	switch {

@@ -70,11 +70,33 @@ func withName(object []byte, account string, wanted bool) (out []byte, changed b
 		if group, err = withMember(group, "names", names); err != nil {
 			return nil, false, err
 		}
+		if name == "members" && !wanted {
+			if group, err = closed(group); err != nil {
+				return nil, false, err
+			}
+		}
 		if out, err = withMember(out, name, group); err != nil {
 			return nil, false, err
 		}
 	}
 	return out, changed, nil
+}
+
+// closed returns a list of members that is not empty: without a member a database would be
+// everyone's. Its members are server administrators when the account was the only one.
+func closed(members []byte) ([]byte, error) {
+	empty := true
+	for _, name := range []string{"names", "roles"} {
+		if list := doc.Lookup(members, name); doc.IsArray(list) {
+			if err := doc.EachElement(list, func([]byte) error { empty = false; return nil }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !empty {
+		return members, nil
+	}
+	return withMember(members, "roles", []byte(`["_admin"]`))
 }
 
 // withElement returns a list of texts that begins with one, or that has it nowhere, and

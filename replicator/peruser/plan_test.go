@@ -28,7 +28,15 @@ func TestNext(t *testing.T) {
 		},
 		{
 			"deleted", false, true, `{"admins":{"names":["bob","ann"]},"members":{"names":["ann"],"roles":[]}}`, false, revoke,
-			`{"admins":{"names":["bob"]},"members":{"names":[],"roles":[]}}`,
+			`{"admins":{"names":["bob"]},"members":{"names":[],"roles":["_admin"]}}`,
+		},
+		{
+			"the only member is deleted", false, true, `{"members":{"names":["ann"],"roles":[ ]}}`, false, revoke,
+			`{"members":{"names":[],"roles":["_admin"]}}`,
+		},
+		{
+			"others are members", false, true, `{"members":{"names":["ann","bob"],"roles":[]}}`, false, revoke,
+			`{"members":{"names":["bob"],"roles":[]}}`,
 		},
 		{"deleted long ago", false, true, fresh, false, nothing, ""},
 		{"never had one", false, true, "", false, nothing, ""},
