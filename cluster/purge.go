@@ -110,15 +110,16 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.All(), p, p.purgeAt, true
 	p.said = make([]said, len(p.Copies))
 	p.Start(ctx, len(p.Copies))
+	var late error
 	if !p.enough() {
-		if late := p.Wait(ctx); late != nil {
+		if late = p.Wait(ctx); late != nil {
 			p.doubt = late
 			p.count.Follow(0, false, late)
 			p.count.Fail()
 		}
 	}
 	outcome, err := p.count.Outcome()
-	if err == nil && p.doubt == nil && !p.readable() {
+	if err == nil && late == nil && !p.readable() {
 		p.Limit = fanout.MostPatience
 		_ = p.Wait(ctx) // enough copies have done it, whether this one answers or not
 	}

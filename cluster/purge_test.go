@@ -62,23 +62,25 @@ func TestPurgeOnTheCopyThatIsRead(t *testing.T) {
 	}
 }
 
-// TestPurgeOnTheNextCopyThatIsRead: while the first copy is away the second one is read.
+// TestPurgeOnTheNextCopyThatIsRead: while the first copy is away or fails the second one is read.
 func TestPurgeOnTheNextCopyThatIsRead(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world, d *DB) {
-		t.Helper()
-		d = d.ordered(node2, node3, node1)
-		rev := put(t, d, "a", doc.Rev{}, `{}`)
-		w.settleWrites()
-		defer w.trouble(away, node2)()
-		defer w.trouble(slow, node3)()
-		if got, err := d.Purge(t.Context(), 1, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{rev}}}); err != nil || got[0].Err != nil {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		if has := w.everywhere(t, d, "a")[node3]; has != "missing" {
-			t.Errorf("the copy that is read has %s", has)
-		}
-		w.settleWrites()
-	})
+	for _, tr := range []trouble{away, failing} {
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			d = d.ordered(node2, node3, node1)
+			rev := put(t, d, "a", doc.Rev{}, `{}`)
+			w.settleWrites()
+			defer w.trouble(tr, node2)()
+			defer w.trouble(slow, node3)()
+			if got, err := d.Purge(t.Context(), 1, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{rev}}}); err != nil || got[0].Err != nil {
+				t.Fatalf("trouble %v: %+v, %v", tr, got, err)
+			}
+			if has := w.everywhere(t, d, "a")[node3]; has != "missing" {
+				t.Errorf("trouble %v: the copy that is read has %s", tr, has)
+			}
+			w.settleWrites()
+		})
+	}
 }
 
 // TestEditMeetsItsPurge: the other copies have done a purge that the deciding copy has not heard of

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -297,16 +298,16 @@ func (s *Store) readSmall() (v *small.View, err error) {
 	if fault.Is(err, fault.Corruption) && s.engine.smallEnds() { // nothing is lost before that
 		err = errSmallEnds
 	}
-	if err != nil {
-		s.engine.noteUnread(err)
+	if errors.Is(err, syscall.EIO) {
+		s.engine.noteUnread()
 	}
 	return v, err
 }
 
 // noteUnread counts an error of the disk at a read of the small stores.
-func (e *Engine) noteUnread(err error) {
-	if s, refused := e.acquireSmall(false); refused == nil {
-		s.inst.NoteUnread(err)
+func (e *Engine) noteUnread() {
+	if s, err := e.acquireSmall(false); err == nil {
+		s.inst.NoteUnread()
 		e.noteDamage(s)
 		e.release(&s.handle)
 	}

@@ -71,7 +71,7 @@ func withName(object []byte, account string, wanted bool) (out []byte, changed b
 			return nil, false, err
 		}
 		if name == "members" && !wanted {
-			if group, err = closed(group); err != nil {
+			if group, err = private(group); err != nil {
 				return nil, false, err
 			}
 		}
@@ -82,9 +82,9 @@ func withName(object []byte, account string, wanted bool) (out []byte, changed b
 	return out, changed, nil
 }
 
-// closed returns a list of members that is not empty: without a member a database would be
+// private returns a list of members that is not empty: without a member a database would be
 // everyone's. Its members are server administrators when the account was the only one.
-func closed(members []byte) ([]byte, error) {
+func private(members []byte) ([]byte, error) {
 	empty := true
 	for _, name := range []string{"names", "roles"} {
 		if list := doc.Lookup(members, name); doc.IsArray(list) {

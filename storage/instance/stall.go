@@ -40,11 +40,7 @@ const maxUnread = 3
 func (i *Instance) Unreadable() bool { return i.stall.unreadable.Load() >= maxUnread }
 
 // NoteUnread counts an error of the disk at a read, as those of compactions are counted.
-func (i *Instance) NoteUnread(err error) {
-	if errors.Is(err, syscall.EIO) {
-		i.stall.unreadable.Add(1)
-	}
-}
+func (i *Instance) NoteUnread() { i.stall.unreadable.Add(1) }
 
 // NoteRewritten forgets that compactions failed: other files have taken the place of those that they read.
 func (i *Instance) NoteRewritten() {
