@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/cluster/window"
 	"divan/shard"
 )
@@ -33,7 +34,7 @@ type keyed struct {
 func newKeyed(ctx context.Context, d *listings, q DocsQuery) *keyed {
 	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
 	if q.IncludeDocs {
-		k.docs = window.New(d.config.Load().CouchDB.MaxDocumentSize, keyWindow, q.Memory)
+		k.docs = window.New(keyWindow, q.Memory)
 	}
 	if q.Namespace != AllDocs {
 		space := spaceOf(&DocsQuery{Namespace: q.Namespace})
@@ -59,16 +60,15 @@ func (k *keyed) next() (*shard.Row, error) {
 		if len(k.keys) == 0 {
 			return nil, nil
 		}
-		size := keyWindow
+		size, maxBytes := keyWindow, 0
 		if k.q.IncludeDocs {
-			size = k.docs.Size()
+			size, maxBytes = k.docs.Size(), window.MaxBytes
 		}
-		window := k.keys[:min(size, len(k.keys))]
-		k.keys = k.keys[len(window):]
 		k.at = 0
-		if err := k.look(window); err != nil {
+		if err := k.look(k.keys[:min(size, len(k.keys))], maxBytes); err != nil {
 			return nil, err
 		}
+		k.keys = k.keys[len(k.rows):]
 		if k.q.IncludeDocs {
 			if err := k.measure(); err != nil {
 				return nil, err
@@ -89,18 +89,26 @@ func (k *keyed) measure() error {
 
 func (k *keyed) close() { k.docs.Close() }
 
-// Winners returns a row with its document for each id, like AllDocs with keys.
+// Winners returns a row with its document for each id, like AllDocs with keys. When the
+// documents are larger than window.MaxBytes, about, the rows are those of the first ids,
+// at least of one.
 func (d *listings) Winners(ctx context.Context, ids []string) ([]shard.Row, error) {
 	k := keyed{db: d, ctx: ctx, q: DocsQuery{IncludeDocs: true}}
-	err := k.look(ids)
+	err := k.look(ids, window.MaxBytes)
 	return k.rows, err
 }
 
-// look finds the rows of some keys.
-func (k *keyed) look(keys []string) error {
+// look finds the rows of the first of some keys, of as many as maxBytes has room for
+// their documents; 0: no bound.
+func (k *keyed) look(keys []string, maxBytes int) error {
 	k.rows = make([]shard.Row, len(keys))
+	held := 0
 	regular := make([]int, 0, len(keys)) // places of keys that are ids of regular documents here
 	for i, id := range keys {
+		if maxBytes > 0 && held >= maxBytes {
+			keys = keys[:i]
+			break
+		}
 		switch {
 		case id == "" || !k.in.holds(id):
 			k.rows[i] = shard.Row{ID: id, Missing: true}
@@ -110,27 +118,46 @@ func (k *keyed) look(keys []string) error {
 				return err
 			}
 			k.rows[i] = row
+			held += row.Doc.Size()
 		default:
 			regular = append(regular, i)
 		}
 	}
 	groups := k.db.routing.Group(len(regular), func(i int) string { return keys[regular[i]] })
-	return fanout.Each(len(groups), func(g int) error {
+	routing.InOrder(groups)              // the first key is read
+	answered := make([]int, len(groups)) // items of each group
+	err := fanout.EachWithin(len(groups), maxBytes, func(g, share int) (bytes int, err error) {
 		ids := make([]string, len(groups[g].Items))
 		for i, at := range groups[g].Items {
 			ids[i] = keys[regular[at]]
 		}
 		found, err := ask(k.ctx, k.db.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
-				Copy: t.Name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
+				Copy: t.Name, IDs: ids, ByIDOptions: shard.ByIDOptions{
+					IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts, MaxBytes: share,
+				},
 			})
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
-		for i, at := range groups[g].Items {
-			k.rows[regular[at]] = found[i]
+		for i := range found {
+			k.rows[regular[groups[g].Items[i]]] = found[i]
+			bytes += found[i].Doc.Size()
 		}
-		return nil
+		answered[g] = len(found)
+		return bytes, nil
 	})
+	if err != nil {
+		return err
+	}
+	end := len(keys)
+	for g, n := range answered {
+		if n < len(groups[g].Items) {
+			end = min(end, regular[groups[g].Items[n]])
+		}
+	}
+	clear(k.rows[end:])
+	k.rows = k.rows[:end]
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -77,9 +78,6 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 // while.
 func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	d := newDB(c, m)
-	if m.Generation == 0 { // nodes whose programs know no ids of copies make none by themselves
-		c.createAll(ctx, d)
-	}
 	// A client that hangs up is no reason to undo what has been agreed on.
 	failure := d.explain(ctx, c.handles.secure(context.WithoutCancel(ctx), d))
 	switch {
@@ -175,30 +173,14 @@ func (d *replicaSet) reachedElsewhere() bool {
 	return true
 }
 
-// createAll makes the copies on all nodes, as nodes did before copies had ids.
-func (c *Coordinator) createAll(ctx context.Context, d *DB) {
-	all := d.routing.All()
-	_ = fanout.Each(len(all), func(i int) error { // what fails is logged
-		rep := c.replica(all[i])
-		if rep.Away() {
-			return nil
-		}
-		_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: all[i].Name, Partitioned: d.meta.Partitioned})
-		if err != nil && !fault.Is(err, fault.Exists) {
-			c.log.Warn("copy not made yet", zap.String("copy", all[i].Name), zap.String("node", all[i].Node), zap.Error(err))
-		}
-		return nil
-	})
-}
-
 // PlaceOn returns what tells of a copy what the map says of it on a node.
 func PlaceOn(node string, m *meta.Meta) func(name string) replica.Place {
 	return func(name string) replica.Place {
-		db, one, ok := m.CopyIn(name, node)
+		db, one, _ := m.CopyIn(name, node)
 		if db == nil {
 			return replica.Place{}
 		}
-		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation, Unnamed: ok && one.ID <= db.Unnamed}
+		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation}
 	}
 }
 
@@ -281,7 +263,7 @@ func (c *Coordinator) make(ctx context.Context, t ownCopy, m *meta.Database) err
 		switch {
 		case err != nil && !fault.Is(err, fault.NoCopy):
 			return fmt.Errorf("make %s: %w", t.name, err)
-		case err == nil && id != t.ID && id != 0:
+		case err == nil && id != t.ID:
 			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // a request reads it
 		case err == nil:
 			return nil
@@ -292,7 +274,7 @@ func (c *Coordinator) make(ctx context.Context, t ownCopy, m *meta.Database) err
 	case t.State == ring.StateLeaving:
 		return nil // what it alone had is gone; repair takes it out of the map
 	case t.State == ring.StateCopying, joining && ring.CommandOf(t.ID) > c.meta.MadeCopies(), !joining && c.isNew(t, m):
-		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.name, ID: t.ID, Partitioned: m.Partitioned})
+		_, err := replica.Create.On(ctx, replica.Copy{At: c.local, To: wire.Addressee{Copy: t.ID, Generation: m.Generation}}, replica.CreateRequest{Copy: t.name, ID: t.ID, Partitioned: m.Partitioned})
 		if err == nil && joining {
 			c.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.name))
 		}
@@ -320,12 +302,12 @@ type ownCopy struct {
 func (c *Coordinator) isNew(t ownCopy, m *meta.Database) bool {
 	made := ring.CommandOf(t.ID)
 	switch {
-	case c.lost.Has(t.name) || t.ID != 0 && (t.ID <= m.Unnamed || made <= c.meta.MadeCopies()):
+	case c.lost.Has(t.name) || made <= c.meta.MadeCopies():
 		return false
 	case !ring.FullBeside(m.Shards, t.Range, t.Copy): // there is nothing to be filled from
 		return true
 	default:
-		return made == m.Born && m.Born != 0 && time.Since(time.Unix(m.Created, 0)) < newFor
+		return made == m.Born && time.Since(time.Unix(m.Created, 0)) < newFor
 	}
 }
 

@@ -61,13 +61,7 @@ func (d *docWrites) Update(ctx context.Context, o UpdateOptions, edits []shard.E
 // left no trace. After any other one it may have been written, be written still, or
 // be taken another time.
 func Refusal(err error) bool {
-	switch fault.KindOf(err) {
-	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
-		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy, fault.Busy, fault.StaleMap:
-		return false
-	default:
-		return true
-	}
+	return err != nil && fault.ClassOf(err) == fault.Answer && !fault.Is(err, fault.NoDatabase)
 }
 
 func changesDesign(edits []shard.Edit) bool {

@@ -121,7 +121,7 @@ func newLocal(tb testing.TB, disk vfs.FS, compile func([]byte) (shard.BatchMatch
 	if _, measured := tb.(*testing.B); measured {
 		cache = 128 << 20
 	}
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: disk, CacheBytes: cache, SmallStores: true})
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: disk, CacheBytes: cache})
 	if err != nil {
 		tb.Fatal(err)
 	}

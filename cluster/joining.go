@@ -15,8 +15,7 @@ import (
 // A full copy of this node whose files are gone, while another copy of its range is full,
 // joins: the node proposes so, the map gives it a new id, the node makes it empty, and
 // repair fills it (repair/joining.go). Until the map says so, nothing answers under the old
-// id. What programs of before had marked as incomplete joins in the same way, and keeps
-// what it has.
+// id.
 
 // joinPause is the time until a proposal that failed is made again, and for which others
 // are gathered before one is made.
@@ -65,8 +64,8 @@ func (c *Coordinator) join(ctx context.Context, all map[string]uint64) error {
 	var changes []meta.CopyChange
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		db, one, ok := c.meta.CopyIn(name, c.node)
-		if !ok || one.ID != all[name] || one.ID == 0 {
-			continue // copies without ids have no states either: they wait for the upgrade
+		if !ok || one.ID != all[name] {
+			continue
 		}
 		c.log.Warn("copy is missing, it joins", zap.String("copy", name))
 		changes = append(changes, meta.CopyChange{Name: db.Name, ID: db.ID, Change: ring.Change{Copy: one.ID, To: ring.StateJoining}})
@@ -86,18 +85,4 @@ func (c *Coordinator) JoiningCopies() []string {
 		}
 	}
 	return out
-}
-
-// endRebuilding brings the marks of programs of before to an end.
-func (c *Coordinator) endRebuilding() {
-	for _, name := range c.local.AllRebuilding() {
-		db, one, ok := c.meta.CopyIn(name, c.node)
-		switch {
-		case !ok || one.ID == 0 || !c.local.Has(name): // not yet, or it goes with the copy
-		case one.State == ring.StateFull && otherFull(db, name, one):
-			c.missing.Note(name, one.ID)
-		default:
-			c.lost.EndRebuilding(name, one.ID)
-		}
-	}
 }

@@ -182,7 +182,7 @@ func newQuorumModel(n int) *quorumModel {
 	for i := range n {
 		s.Copies = append(s.Copies, ring.Copy{Node: fmt.Sprint("n", i)})
 	}
-	m.change(ring.Identify([]ring.Shard{s}, m.ids()))
+	m.change(ring.Identify([]ring.Shard{s}, m.ids()), true)
 	return m
 }
 

@@ -75,10 +75,12 @@ type OpenRevsOptions struct {
 	Latest   bool // for each of Revs the leaves that descend from it
 	WithPath bool // fill in Doc.Revisions, at most _revs_limit ids
 	R        int  // copies that are asked; 0: more than half
-	// MaxBytes, with R of 1, is how much of bodies OpenRevsMany holds, about; that
-	// of the first one counts for all. What is beyond has fault.RequestTooLarge
-	// and is to be asked for again: something is always within. 0: no bound.
+	// MaxBytes bounds, about, the documents that OpenRevsMany reads; that of the first
+	// one counts for all. What is beyond has fault.RequestTooLarge and is to be asked
+	// for again, with OpenRevs when it is all of the list. 0: no bound.
 	MaxBytes int
+	// Memory counts what OpenRevs reads while it is read; nil: nothing does.
+	Memory memory.Holder
 }
 
 // DocsQuery selects rows by document id, for _all_docs, _design_docs and

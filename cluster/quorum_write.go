@@ -327,7 +327,9 @@ func (r *quorumWrite) asDecided(chosen []int) []shard.Edit {
 	for k, i := range chosen {
 		e := r.req.Edits[i]
 		if !isLocal(e.ID) { // those are counted from the client's revision on every copy
-			e.Path = r.results[i].Path
+			if path := r.results[i].Path; len(path.IDs) >= len(e.Path.IDs) {
+				e.Path = path
+			} // else the limit of revisions has cut off what joins it to what the other copies have
 		}
 		e.Atts = settleAttachments(e.Atts, &r.results[i], r.req.NewEdits)
 		edits[k] = e

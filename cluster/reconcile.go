@@ -104,7 +104,6 @@ func (k *reconciler) follow(ctx context.Context, sub *meta.Subscription) error {
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
 				if e.Old.Generation != e.New.Generation || !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
-					k.c.endRebuilding()
 					if k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node)) {
 						k.failed = true
 					}
@@ -128,7 +127,7 @@ func (k *reconciler) removeGone(ctx context.Context, e meta.Event) {
 			continue
 		}
 		name := e.Old.CopyName(s.Range)
-		if _, again, here := k.c.meta.CopyIn(name, k.c.node); here && again.ID != 0 {
+		if _, _, here := k.c.meta.CopyIn(name, k.c.node); here {
 			continue
 		}
 		if _, member := k.c.meta.Node(k.c.node); !member {
@@ -179,7 +178,6 @@ func (k *reconciler) note(ctx context.Context) {
 func (k *reconciler) sweep(ctx context.Context) error {
 	applied := k.c.meta.Applied()
 	k.failed, k.tried = false, time.Now()
-	k.c.endRebuilding()
 	stays, err := k.c.lost.Identify(ctx, k.c.meta, k.c.node)
 	if err != nil {
 		return err

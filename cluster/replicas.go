@@ -24,7 +24,6 @@ type ownCopies interface {
 	replica.Copies
 	Names() ([]string, error) // sorted
 	Has(name string) bool
-	AllRebuilding() []string
 	DiskFull() error
 }
 

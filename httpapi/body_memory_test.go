@@ -12,6 +12,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
+	"divan/storage/storagetest"
 )
 
 // TestMemoryOfBodies: bodies take no more memory than there is for all of them. One
@@ -77,6 +78,7 @@ func TestMemoryOfBodies(t *testing.T) {
 // TestInflatedDocument: a compressed document is inflated up to the size that a
 // document may have; the memory for it is not taken first.
 func TestInflatedDocument(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"couchdb": {"max_document_size": "100000"}})
 	s.text(201, "PUT", "/db", nil)
 	bomb := zipped(t, append([]byte(`{"text":"`), bytes.Repeat([]byte("0"), 50<<20)...))

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"divan/cluster/config"
+	"divan/storage/storagetest"
 )
 
 // TestLargeBulk has bodies that are parsed as they come: what is stored, answered
 // and refused is the same as of small ones, and of memory only what is kept.
 func TestLargeBulk(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"couchdb": {"max_document_size": "1000000"}, "chttpd": {"max_body_memory": "75000000"}})
 	s.text(201, "PUT", "/db", nil)
 	const n = 3000

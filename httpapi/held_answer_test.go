@@ -5,17 +5,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
+	"divan/storage/storagetest"
 )
 
 // TestMemoryOfHeldAnswers: the rows of a search that a client has not taken yet are memory of the
 // node. While there is none, more of it is refused and small answers are given.
 func TestMemoryOfHeldAnswers(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "25000000"}})
 	s.text(201, "PUT", "/db?q=1", nil)
 	s.text(201, "PUT", "/db/_design/d", `{"indexes":{"i":{"index":"function (doc) { index('default', 'all ' + doc._id); index('s', doc.s, {store: true, index: false}); }"}},`+
@@ -64,6 +68,7 @@ func TestMemoryOfHeldAnswers(t *testing.T) {
 // TestMemoryOfRanges: what the ranges of a search have found counts until it is merged, and not
 // only what of it is in the answer.
 func TestMemoryOfRanges(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "16000000"}})
 	s.text(201, "PUT", "/db?q=8", nil)
 	s.text(201, "PUT", "/db/_design/d", `{"indexes":{"i":{"index":"function (doc) { index('default', 'all'); index('g', doc._id); index('s', doc.s, {store: true, index: false}); }"}}}`)
@@ -103,6 +108,7 @@ func TestMemoryOfTextHits(t *testing.T) {
 // TestMemoryOfWindows: documents that were read together and wait for the client are memory of the
 // request.
 func TestMemoryOfWindows(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "100000000"}})
 	s.text(201, "PUT", "/db?q=1", nil)
 	s.text(201, "PUT", "/db/_design/d", `{"views":{"v":{"map":"function (doc) { emit(null, {_id: doc._id.replace(/^d/, 'd')}); }"}},`+
@@ -144,6 +150,103 @@ func TestMemoryOfWindows(t *testing.T) {
 		if got := s.text(200, "POST", path, body); strings.Count(got, strings.Repeat("x", size)) != docs {
 			t.Errorf("%s: the answer has %d bytes", path, len(got))
 		}
+	}
+}
+
+// TestLargeDocumentsBehindSmallOnes: a window that is chosen by the size of small documents is cut
+// short before large ones; the answer is whole.
+func TestLargeDocumentsBehindSmallOnes(t *testing.T) {
+	storagetest.SkipShort(t)
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?q=2", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"views":{"v":{"map":"function (doc) { emit(doc.n, {_id: 'd' + doc.n}); emit(doc.n, null); }"}},`+
+		`"indexes":{"i":{"index":"function (doc) { index('default', 'all'); index('n', doc.n); }"}}}`)
+	s.text(200, "POST", "/db/_index", `{"index":{"fields":["n"]}}`)
+	const small, docs, size = 40, 52, 1_500_000
+	var keys, entries, backwards []string
+	for i := range docs {
+		text := ""
+		if i >= small {
+			text = strings.Repeat("x", size)
+		}
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"n":%d,"s":%q}`, i, text))
+		keys, entries = append(keys, fmt.Sprintf("%q", fmt.Sprint("d", i))), append(entries, fmt.Sprintf(`{"id":"d%d"}`, i))
+		backwards = append([]string{entries[i]}, backwards...)
+	}
+	for _, rev := range []string{"a", "b", "c", "d"} { // of one document, more than what is read without memory
+		s.text(201, "PUT", "/db/d51?new_edits=false", fmt.Sprintf(`{"n":51,"s":%q,"_rev":"1-%s"}`, strings.Repeat("x", size), rev))
+	}
+	whole := regexp.MustCompile(`"_id":"d(\d+)","_rev":"[^"]+","n":\d+,"s":"`)
+	for _, tc := range []struct {
+		path, body string
+		times      int
+		order      bool
+	}{
+		{"/db/_all_docs?include_docs=true", `{"keys":[` + strings.Join(keys, ",") + `]}`, 1, true},
+		{"/db/_bulk_get", `{"docs":[` + strings.Join(entries, ",") + `]}`, 1, true},
+		{"/db/_bulk_get", `{"docs":[` + strings.Join(backwards, ",") + `]}`, 1, false},
+		{"/db/_design/d/_view/v?include_docs=true", `{}`, 2, true},
+		{"/db/_find", `{"selector":{"n":{"$gte":0}},"limit":52,"r":1}`, 1, true},
+		{"/db/_find", `{"selector":{"n":{"$gte":0}},"limit":52,"r":2}`, 1, true},
+		{"/db/_design/d/_search/i", `{"q":"all","limit":52,"include_docs":true,"sort":"n"}`, 1, true},
+	} {
+		got := s.text(200, "POST", tc.path, tc.body)
+		seen := map[string]int{}
+		last := -1
+		for _, at := range whole.FindAllStringSubmatchIndex(got, -1) {
+			id := got[at[2]:at[3]]
+			n, err := strconv.Atoi(id)
+			apitest.Must(t, err)
+			bytes := strings.IndexByte(got[at[1]:], '"')
+			if seen[id]++; tc.order && n < last || (n >= small) != (bytes == size) {
+				t.Errorf("%s: d%d behind d%d with %d bytes", tc.path, n, last, bytes)
+			}
+			last = n
+		}
+		leaves := 5
+		if tc.path != "/db/_bulk_get" {
+			leaves = tc.times
+		}
+		for i := range docs {
+			want := tc.times
+			if i == 51 {
+				want = leaves
+			}
+			if n := seen[strconv.Itoa(i)]; n != want {
+				t.Errorf("%s: d%d is there %d times, not %d", tc.path, i, n, want)
+			}
+		}
+	}
+	if got := s.text(200, "GET", "/db/d51?open_revs=all", nil); strings.Count(got, strings.Repeat("x", size)) != 5 {
+		t.Errorf("open_revs: %d bytes", len(got))
+	}
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
+// TestMemoryOfWrittenEntries: an entry of _bulk_get has the memory again that those before it took,
+// which are written.
+func TestMemoryOfWrittenEntries(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "24000000"}})
+	s.text(201, "PUT", "/db?q=1", nil)
+	const leaves, size = 110, 100_000
+	for _, id := range []string{"a", "b"} {
+		var docs []string
+		for i := range leaves {
+			docs = append(docs, fmt.Sprintf(`{"_id":%q,"_rev":"1-%032x","s":%q}`, id, i+1, strings.Repeat("x", size)))
+			if len(docs) == 22 {
+				s.text(201, "POST", "/db/_bulk_docs", `{"new_edits":false,"docs":[`+strings.Join(docs, ",")+`]}`)
+				docs = nil
+			}
+		}
+	}
+	got := s.text(200, "POST", "/db/_bulk_get", `{"docs":[{"id":"a"},{"id":"none"},{"id":"b"}]}`)
+	if n := strings.Count(got, strings.Repeat("x", size)); n != 2*leaves {
+		t.Errorf("%d of %d revisions in %d bytes", n, 2*leaves, len(got))
+	}
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
 	}
 }
 

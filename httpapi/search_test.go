@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"divan/httpapi/apitest"
+	"divan/storage/storagetest"
 )
 
 // searched is a node with databases that are searched.
@@ -72,6 +73,7 @@ func (s searched) fill(db string, docs int) {
 // Queries that were made to take long, or much, are refused or answered, and what they leave
 // out they say.
 func TestOddFullTextQueries(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := searched{t, nodeAPI(t, nil)}
 	s.fill("pond", 400)
 	nested := func(n int) string { return strings.Repeat("(", n) + "all" + strings.Repeat(")", n) }
@@ -183,6 +185,7 @@ const eitherStatus = 0
 // TestIndexFunctionsHarmNobody: a function that loops, throws or takes all memory is an error
 // of its own index, and of nothing else.
 func TestIndexFunctionsHarmNobody(t *testing.T) {
+	storagetest.SkipShort(t)
 	s := searched{t, nodeAPI(t, map[string]map[string]string{"couchdb": {"os_process_timeout": "500"}})}
 	s.fill("pond", 3)
 	s.must(201, "PUT /bad", "")

@@ -144,11 +144,16 @@ func TestGroupingNeedsReduce(t *testing.T) {
 	s.text(200, "GET", "/db/_partition/p/_design/part/_view/red?group=true", nil)
 }
 
-// TestEvalIsOff: functions make no code of text unless the setting says so.
+// TestEvalIsOff: functions make no code of text unless the setting says so, and the versions
+// of the node tell.
 func TestEvalIsOff(t *testing.T) {
 	s := newSite(t, nil)
-	if got := s.text(200, "GET", "/_node/_local/_versions", nil); !strings.Contains(got, `"javascript_engine":{"name":"quickjs",`) {
-		t.Errorf("the engine: %s", got)
+	for _, on := range []string{"true", "false"} {
+		s.text(200, "PUT", "/_node/_local/_config/query_server_config/allow_eval", `"`+on+`"`)
+		got := s.text(200, "GET", "/_node/_local/_versions", nil)
+		if !strings.Contains(got, `"javascript_engine":{"name":"quickjs",`) || !strings.Contains(got, `"eval":`+on+`}`) {
+			t.Errorf("allow_eval %s: %s", on, got)
+		}
 	}
 	s.text(201, "PUT", "/db", nil)
 	s.text(201, "PUT", "/db/a", `{}`)

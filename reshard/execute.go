@@ -221,7 +221,7 @@ func (w *work) do(ctx context.Context, j *job.Job, todo *job.Todo) error {
 	case job.Add:
 		out := make([]ring.Addition, len(todo.Ranges))
 		for i, r := range todo.Ranges {
-			out[i] = ring.Addition{Range: r, Node: j.Runner(), Alone: j.Type == job.Merge}
+			out[i] = ring.Addition{Range: r, Node: j.Runner()}
 			if j.Type == job.Move {
 				out[i].Instead = j.Node
 			}

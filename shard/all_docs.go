@@ -176,23 +176,37 @@ func (s *DocStream) Close() {
 	}
 }
 
+// ByIDOptions say what DocsByID answers with.
+type ByIDOptions struct {
+	IncludeDocs bool
+	Conflicts   bool // with IncludeDocs: fill in Doc.Conflicts
+	// MaxBytes, with IncludeDocs, bounds the documents of an answer (Doc.Size): it ends with the
+	// one that reaches the bound. 0: no bound.
+	MaxBytes int
+}
+
 // DocsByID looks documents up and answers in the order of ids, repetitions
 // included (_all_docs with keys): live, deleted and missing ones. Deleted ones
-// have no Doc (golden docs/11).
-func (l *Local) DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]Row, error) {
+// have no Doc (golden docs/11). With MaxBytes there may be fewer rows than ids:
+// those of the first ones, at least one.
+func (l *Local) DocsByID(ctx context.Context, name string, ids []string, o ByIDOptions) ([]Row, error) {
 	snap, _, err := l.states.snapshot(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = snap.Close() }() // read only: nothing to lose
-	rows := make([]Row, len(ids))
+	rows, held := make([]Row, len(ids)), 0
 	for i, id := range ids {
 		if i%batchRows == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if rows[i], err = rowByID(snap, id, includeDocs, conflicts); err != nil {
+		if o.MaxBytes > 0 && held >= o.MaxBytes {
+			return rows[:i:i], nil
+		}
+		if rows[i], err = rowByID(snap, id, o.IncludeDocs, o.Conflicts); err != nil {
 			return nil, err
 		}
+		held += rows[i].Doc.Size()
 	}
 	return rows, nil
 }

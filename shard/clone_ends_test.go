@@ -15,6 +15,7 @@ import (
 	"divan/storage"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/storagetest"
 )
 
 // A full disk ends a clone with the error that says so; with room again the next one
@@ -259,6 +260,7 @@ func TestCloneRangeEnds(t *testing.T) {
 // Documents with more attachments than a batch should hold, with large bodies and with
 // many conflicts.
 func TestCloneRangeOfLargeDocuments(t *testing.T) {
+	storagetest.SkipShort(t)
 	n := start(t, Options{})
 	n.createHalves(CreateOptions{})
 	for round := range 2 {

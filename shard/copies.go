@@ -32,7 +32,7 @@ func (c *Copies) Create(ctx context.Context, name string, o CreateOptions) error
 	if err := c.clear(ctx, name); err != nil {
 		return err
 	}
-	if err := c.states.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Partitioned: o.Partitioned}); err != nil {
+	if err := c.states.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Small: true, Partitioned: o.Partitioned}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil
@@ -105,8 +105,7 @@ func (c *Copies) Hold(ctx context.Context, name string) (Hold, error) {
 	return Hold{c.states.engine, s}, nil
 }
 
-// ID returns which copy of its database the directory says that it is; 0: it does not
-// say.
+// ID returns which copy of its database the directory says that it is.
 func (h Hold) ID() uint64 { return h.store.CopyID() }
 
 // End ends the hold; that of none does nothing.
@@ -117,11 +116,8 @@ func (h Hold) End() {
 }
 
 // ID returns which copy of its database a directory says that it is, without
-// opening it; 0: it does not say.
+// opening it.
 func (c *Copies) ID(name string) (uint64, error) { return c.states.engine.CopyID(name) }
-
-// SetID has a directory that does not say which copy it is say so, durably.
-func (c *Copies) SetID(name string, id uint64) error { return c.states.engine.SetCopyID(name, id) }
 
 // Lost reports whether a copy was here once and is gone, although it was not
 // dropped. Requests for it get fault.Unavailable.
@@ -178,13 +174,3 @@ func (c *Copies) Orphan(ctx context.Context, name string) error {
 	}
 	return nil
 }
-
-// Rebuilding reports whether a program that did not know states of copies has marked
-// the copy as one that lacks what the other copies of its range have.
-func (c *Copies) Rebuilding(name string) bool { return c.states.engine.Rebuilding(name) }
-
-// AllRebuilding returns the names of all copies that Rebuilding is true of, sorted.
-func (c *Copies) AllRebuilding() []string { return c.states.engine.AllRebuilding() }
-
-// EndRebuilding takes the mark of a copy away, durably on return.
-func (c *Copies) EndRebuilding(name string) error { return c.states.engine.ClearRebuilding(name) }

@@ -44,8 +44,10 @@ type EditAttachment struct {
 
 // EditResult answers one Edit.
 type EditResult struct {
-	Rev  doc.Rev  // the new revision; of a local document 0-N
-	Path doc.Path // Rev and its ancestors: what the other copies are sent
+	Rev doc.Rev // the new revision; of a local document 0-N
+	// Path is Rev and its ancestors within the limit of revisions, and the parent of an
+	// interactive edit in any case.
+	Path doc.Path
 	// Kept lists the attachments that the stubs of the edit stand for, in their
 	// order: another copy may have another nearest ancestor. Empty when NoPath
 	// was asked for.
@@ -160,7 +162,9 @@ type OpenRevsRequest struct {
 	Latest    bool // for each of Revs the leaves that descend from it
 	WithPath  bool // fill in Doc.Revisions
 	HeadOnly  bool // the bodies are not wanted
+	RevOnly   bool // nor what else belongs to a revision: only which there are
 	RevsLimit int  // at most so many ids in Revisions; 0 = all
+	MaxBytes  int  // of the documents together (Doc.Size), unless there is but one; 0: no bound
 }
 
 // RevResult is one answer to an OpenRevsRequest.

@@ -13,7 +13,8 @@ import (
 // OpenRevs reads several revisions of one document (api.md section 9.2): with
 // All every leaf, winner first, and nothing for a document that is not here;
 // otherwise each of Revs in the order asked, with Latest replaced by the
-// leaves that descend from it. No revision is answered twice.
+// leaves that descend from it. No revision is answered twice. Revisions that have more
+// than MaxBytes together are refused with fault.RequestTooLarge.
 func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult, error) {
 	store, err := l.states.pin(ctx, req.Copy)
 	if err != nil {
@@ -40,7 +41,8 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 	if err := o.waitDurable(ctx, rec.Seq, ok); err != nil {
 		return nil, err
 	}
-	return readRevs(store, req, &rec)
+	out, _, err := readRevs(store, req, &rec, req.MaxBytes)
+	return out, err
 }
 
 // RevsAnswer is the answer of OpenRevsMany for one document.
@@ -50,9 +52,11 @@ type RevsAnswer struct {
 }
 
 // OpenRevsMany is OpenRevs for several documents of one copy, each with its own
-// error, in the order of reqs. They are read in the order of their ids, which
-// takes about half of reading them one by one. Once the bodies have maxBytes, the
-// rest is answered with fault.RequestTooLarge; 0: no bound.
+// error, in the order of reqs. Their records are read in the order of their ids, which
+// takes about half of reading them one by one. Once the documents of the first of reqs
+// (Doc.Size) have maxBytes, the rest is answered with fault.RequestTooLarge, and so is a
+// document of which several revisions have more than is left of them; MaxBytes of a
+// request is not looked at. 0: no bound.
 func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRequest, maxBytes int) ([]RevsAnswer, error) {
 	out := make([]RevsAnswer, len(reqs))
 	store, err := l.states.pin(ctx, name)
@@ -63,37 +67,98 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 		return out, ctx.Err()
 	}
 	defer l.states.engine.Release(store)
-	var newest uint64 // what has to be durable for the answers to stand
-	absent, held := false, 0
-	id := func(i int) string { return reqs[i].ID }
-	whole := func(i int, rec *doc.Record) bool { return reqs[i].needsHistory(rec) }
-	failed := eachRecord(store, len(reqs), id, whole, func(i int, rec *doc.Record) {
-		if rec == nil {
-			rec = &doc.Record{}
-			absent = true
-		}
-		newest = max(newest, rec.Seq)
-		if maxBytes > 0 && held >= maxBytes {
-			out[i].Err = fault.New(fault.RequestTooLarge, "The documents are too large to be read together.")
-			return
-		}
-		out[i].Results, out[i].Err = readRevs(store, &reqs[i], rec)
-		held += sizeOf(out[i].Results)
-	})
+	r := openRevsRead{store: store, reqs: reqs, out: out, maxBytes: maxBytes}
+	failed := r.read()
+	if failed != nil {
+		r.held = 0
+	}
 	for i := range out {
 		// Which of them it was does not show; or a revision went away while it was read.
-		if failed != nil || fault.Is(out[i].Err, fault.Corruption) {
-			one := reqs[i]
-			one.Copy = name
-			out[i].Results, out[i].Err = l.OpenRevs(ctx, one)
+		if failed == nil && !fault.Is(out[i].Err, fault.Corruption) {
+			continue
+		}
+		out[i] = RevsAnswer{}
+		one := reqs[i]
+		one.Copy, one.MaxBytes = name, 0
+		if maxBytes > 0 {
+			if one.MaxBytes = maxBytes - r.held; one.MaxBytes <= 0 {
+				out[i].Err = ErrTooMuch
+				continue
+			}
+		}
+		out[i].Results, out[i].Err = l.OpenRevs(ctx, one)
+		for k := range out[i].Results {
+			r.held += out[i].Results[k].Doc.Size()
 		}
 	}
-	if absent {
+	if r.absent {
 		if err := l.states.waitUnsequenced(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	return out, l.states.waitDurable(ctx, name, newest)
+	return out, l.states.waitDurable(ctx, name, r.newest)
+}
+
+// openRevsRead is one call of OpenRevsMany.
+type openRevsRead struct {
+	store    *storage.Store
+	reqs     []OpenRevsRequest
+	out      []RevsAnswer
+	maxBytes int
+
+	held   int    // bytes of out
+	newest uint64 // the sequence that has to be durable for the answers to stand
+	absent bool   // some documents are not here
+}
+
+// revsChunk is how many records are held at a time with maxBytes, which goes by the order of the
+// requests.
+const revsChunk = 16
+
+func (r *openRevsRead) read() error {
+	if r.maxBytes == 0 {
+		return r.records(r.reqs, func(i int, rec *doc.Record) {
+			r.out[i].Results, _, r.out[i].Err = readRevs(r.store, &r.reqs[i], rec, 0)
+		})
+	}
+	vain := 0 // bytes of documents that turned out to be too large
+	for first := 0; first < len(r.reqs); first += revsChunk {
+		chunk := r.reqs[first:min(first+revsChunk, len(r.reqs))]
+		recs := make([]*doc.Record, len(chunk))
+		if r.held < r.maxBytes {
+			if err := r.records(chunk, func(i int, rec *doc.Record) { recs[i] = rec }); err != nil {
+				return err
+			}
+		}
+		for i, rec := range recs {
+			if r.held >= r.maxBytes {
+				r.out[first+i].Err = ErrTooMuch
+				continue
+			}
+			results, n, err := readRevs(r.store, &chunk[i], rec, r.maxBytes-r.held)
+			r.out[first+i] = RevsAnswer{results, err}
+			if err == nil {
+				r.held += n
+			} else if vain += n; vain >= 2*r.maxBytes {
+				r.held = r.maxBytes // enough was read of what is too large
+			}
+		}
+	}
+	return nil
+}
+
+// records reads the records of some requests; fn gets an empty one of a document that is not here.
+func (r *openRevsRead) records(reqs []OpenRevsRequest, fn func(i int, rec *doc.Record)) error {
+	id := func(i int) string { return reqs[i].ID }
+	whole := func(i int, rec *doc.Record) bool { return reqs[i].needsHistory(rec) }
+	return eachRecord(r.store, len(reqs), id, whole, func(i int, rec *doc.Record) {
+		if rec == nil {
+			rec = &doc.Record{}
+			r.absent = true
+		}
+		r.newest = max(r.newest, rec.Seq)
+		fn(i, rec)
+	})
 }
 
 // needsHistory reports whether an answer needs what lies in blocks.
@@ -101,19 +166,16 @@ func (r *OpenRevsRequest) needsHistory(rec *doc.Record) bool {
 	return r.WithPath || slices.ContainsFunc(r.Revs, func(v doc.Rev) bool { return v.Pos < rec.Below.Tip })
 }
 
-// sizeOf returns how many bytes the documents have.
-func sizeOf(results []RevResult) int {
-	n := 0
-	for i := range results {
-		n += results[i].Doc.Size()
-	}
-	return n
-}
+// ErrTooMuch is the answer for a document that is beyond the bound of a request. The
+// caller reads it by itself, or with a larger bound.
+var ErrTooMuch = fault.New(fault.RequestTooLarge, "The documents are too large to be read together.")
 
-// readRevs reads the revisions of one document that a request asks for.
-func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record) ([]RevResult, error) {
+// readRevs reads the revisions of one document that a request asks for, and returns how
+// many bytes it has read. The first one is read; those after it are too much once they have
+// more than maxBytes together; 0: no bound.
+func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record, maxBytes int) ([]RevResult, int, error) {
 	chosen := chooseRevs(&rec.Tree, req)
-	out := make([]RevResult, len(chosen))
+	out, held := make([]RevResult, len(chosen)), 0
 	for i, n := range chosen {
 		out[i].Rev = n.Rev
 		if !n.Stored {
@@ -124,8 +186,10 @@ func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record) ([]Re
 		if n.Rev == rec.Winner {
 			inline = rec.Inline
 		}
-		if err := readContent(store, d, inline); err != nil {
-			return nil, err
+		if !req.RevOnly {
+			if err := readContent(store, d, inline); err != nil {
+				return nil, 0, err
+			}
 		}
 		if req.HeadOnly {
 			d.Body = nil
@@ -133,9 +197,13 @@ func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record) ([]Re
 		if req.WithPath {
 			d.Revisions = rec.Tree.Path(n.Rev, req.RevsLimit)
 		}
+		first := held == 0
+		if held += d.Size(); maxBytes > 0 && held > maxBytes && !first {
+			return nil, held, ErrTooMuch
+		}
 		out[i].Doc = d
 	}
-	return out, nil
+	return out, held, nil
 }
 
 // chooseRevs works out which revisions answer a request, in the order asked;

@@ -401,7 +401,7 @@ func TestNoSuchCopy(t *testing.T) {
 		},
 		"missing":   func() error { _, err := n.Missing(ctx, copyName, []IDRevs{{ID: "a"}}); return err },
 		"all docs":  func() error { _, err := n.AllDocs(ctx, DocsRequest{Copy: copyName}); return err },
-		"by id":     func() error { _, err := n.DocsByID(ctx, copyName, []string{"a"}, false, false); return err },
+		"by id":     func() error { _, err := n.DocsByID(ctx, copyName, []string{"a"}, ByIDOptions{}); return err },
 		"changes":   func() error { _, err := n.Changes(ctx, ChangesRequest{Copy: copyName}); return err },
 		"local get": func() error { _, err := n.LocalDocs.Get(ctx, copyName, "_local/a"); return err },
 		"local put": func() error {

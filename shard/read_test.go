@@ -81,13 +81,30 @@ func TestAllDocsWithDocuments(t *testing.T) {
 	if string(rows[0].Doc.Body) != big || len(rows[0].Doc.Conflicts) != 1 || rows[0].Doc.Conflicts[0] != rev(t, "2-a") {
 		t.Fatalf("%+v", rows[0].Doc)
 	}
-	got, err := n.DocsByID(context.Background(), copyName, []string{"c", "x", "a", "a"}, true, true)
+	got, err := n.DocsByID(context.Background(), copyName, []string{"c", "x", "a", "a"}, ByIDOptions{IncludeDocs: true, Conflicts: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !got[0].Deleted || got[0].Doc != nil || got[0].Rev != rev(t, "1-c") || !got[1].Missing ||
 		got[2].Doc == nil || len(got[3].Doc.Conflicts) != 1 {
 		t.Fatalf("%+v", got)
+	}
+}
+
+// Documents of ids are read until they have the bytes that are asked for, one at least.
+func TestDocsByIDWithinBytes(t *testing.T) {
+	n := start(t, Options{})
+	large := string(body(5000))
+	ids := []string{"none", "a", "b", "gone", "c", "a"}
+	for _, id := range []string{"a", "b", "c"} {
+		n.replicate(id, "1-a", large)
+	}
+	n.replicate("gone", "1-a!", `{}`)
+	for _, tc := range []struct{ maxBytes, want int }{{0, 6}, {1, 2}, {5000, 2}, {6000, 3}, {11_000, 5}, {100_000, 6}} {
+		got, err := n.DocsByID(context.Background(), copyName, ids, ByIDOptions{IncludeDocs: true, MaxBytes: tc.maxBytes})
+		if err != nil || len(got) != tc.want || got[len(got)-1].ID != ids[tc.want-1] {
+			t.Errorf("%d bytes: %d rows, want %d; %v", tc.maxBytes, len(got), tc.want, err)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func (p *updatePlan) edit(i int) error {
 		return nil
 	case v.stored:
 		s.join(e.Path, p.req.Limits.Revs)
-		if err := p.done(s, e.Path.Rev(), res); err != nil {
+		if err := p.done(s, e.Path, res); err != nil {
 			return err
 		}
 		return p.keptBefore(s, e, res)
@@ -163,7 +163,7 @@ func (p *updatePlan) write(i int, s *docState, v *decision, judged bool) error {
 	}
 	s.add(path, next, contents, p.req.Limits.Revs)
 	p.keep(e, atts, res)
-	return p.done(s, path.Rev(), res)
+	return p.done(s, path, res)
 }
 
 // keep tells what the stubs of an edit stand for. atts is in the order of the
@@ -204,11 +204,16 @@ func (p *updatePlan) keptBefore(s *docState, e *Edit, res *EditResult) error {
 	return nil
 }
 
-// done fills in the result of an edit whose revision is in the tree.
-func (p *updatePlan) done(s *docState, rev doc.Rev, res *EditResult) (err error) {
-	res.Rev = rev
-	if !p.req.NoPath {
-		res.Path, err = s.path(rev, p.from)
+// done fills in the result of an edit whose revision is in the tree; path is that of the
+// edit. An interactive edit tells its parent even where the limit of revisions has cut it
+// off, as other copies need it to join the revision to what they have.
+func (p *updatePlan) done(s *docState, path doc.Path, res *EditResult) (err error) {
+	res.Rev = path.Rev()
+	if p.req.NoPath {
+		return nil
+	}
+	if res.Path, err = s.path(res.Rev, p.from); p.req.NewEdits && len(res.Path.IDs) < len(path.IDs) {
+		res.Path = path
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -253,6 +254,56 @@ func TestOpenRevs(t *testing.T) {
 		}
 		if strings.Join(words, " ") != c.want {
 			t.Errorf("%+v: got %v", c.req, words)
+		}
+	}
+}
+
+// A request that bounds what it reads gets the first document, or the first revision of one,
+// however large it is, and is told of each that is left out.
+func TestRevisionsWithinBytes(t *testing.T) {
+	n := start(t, Options{})
+	large := string(body(3000))
+	for _, way := range []string{"1-a", "1-b", "1-c"} {
+		n.replicate("many", way, large)
+	}
+	n.replicate("x", "1-a", large)
+	n.replicate("y", "1-a", large)
+	all := func(id string) OpenRevsRequest { return OpenRevsRequest{Copy: copyName, ID: id, All: true} }
+	for _, tc := range []struct {
+		maxBytes int
+		want     string // of many, x, y: what is answered
+	}{{0, "3 1 1"}, {20_000, "3 1 1"}, {1, "- - 1"}, {3500, "- 1 1"}, {8000, "- 1 1"}, {13_000, "3 1 1"}} {
+		reqs := []OpenRevsRequest{all("y"), all("many"), all("x")}
+		got, err := n.OpenRevsMany(context.Background(), copyName, reqs, tc.maxBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, i := range []int{1, 2, 0} {
+			switch {
+			case fault.Is(got[i].Err, fault.RequestTooLarge):
+				words = append(words, "-")
+			case got[i].Err != nil:
+				t.Fatal(got[i].Err)
+			default:
+				words = append(words, strconv.Itoa(len(got[i].Results)))
+			}
+		}
+		if text := strings.Join(words, " "); text != tc.want {
+			t.Errorf("%d bytes: %s, want %s", tc.maxBytes, text, tc.want)
+		}
+		one := all("many")
+		one.MaxBytes = tc.maxBytes
+		revs, err := n.OpenRevs(context.Background(), one)
+		if within := tc.maxBytes == 0 || tc.maxBytes > 9000; within != (err == nil) || within != (len(revs) == 3) || !within && !fault.Is(err, fault.RequestTooLarge) {
+			t.Errorf("%d bytes: %d revisions, %v", tc.maxBytes, len(revs), err)
+		}
+	}
+	heads, revs := all("many"), all("many")
+	heads.HeadOnly, heads.MaxBytes, revs.RevOnly, revs.MaxBytes = true, 3000, true, 3000
+	for _, req := range []OpenRevsRequest{heads, revs} {
+		if got, err := n.OpenRevs(context.Background(), req); err != nil || len(got) != 3 || got[0].Doc == nil || got[0].Doc.Body != nil {
+			t.Errorf("without bodies: %+v, %v", got, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestAttachmentWriteFails(t *testing.T) {
 	e, _ := startEngine(t, Options{RowTables: true, FS: failing(mem, &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
 		return strings.HasSuffix(op.Path, uploadSuffix) && op.Kind == errorfs.OpFileWrite && left.Add(-1) < 0
 	})})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s := acquire(t, e, testStore)
 	data := noise(3*keyspace.ChunkSize+100, 1)
 	on.Store(true)
@@ -101,7 +101,7 @@ func TestBothKindsOfTables(t *testing.T) {
 	for i, id := range ids {
 		e, stop := startEngine(t, Options{FS: mem, RowTables: id == "rows"})
 		if i == 0 {
-			must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+			must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		}
 		s, err := e.Acquire(testStore)
 		must(t, err)
@@ -134,7 +134,7 @@ func storedTable(t *testing.T, mem *vfs.MemFS, data []byte) (table string, size 
 	t.Helper()
 	e, stop := startEngine(t, Options{FS: mem, RowTables: true})
 	defer stop()
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)

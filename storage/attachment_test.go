@@ -35,7 +35,7 @@ func noise(n int, seed uint64) []byte {
 }
 
 func TestAttachmentRanges(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	data := noise(3*keyspace.ChunkSize+100, 1)
 	key := keyspace.ContentKey{1}
 	upload(t, s, "a", key, data)
@@ -91,7 +91,7 @@ func TestAttachmentRanges(t *testing.T) {
 // TestAttachmentReaderKeepsItsMoment: deleting a content does not break who is
 // reading it.
 func TestAttachmentReaderKeepsItsMoment(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	big, small := noise(20*keyspace.ChunkSize, 2), noise(1000, 3)
 	upload(t, s, "a", keyspace.ContentKey{1}, big)
 	b := s.NewBatch()
@@ -132,7 +132,7 @@ func TestAttachmentReaderKeepsItsMoment(t *testing.T) {
 
 // TestAttachmentsAtOnce: many uploads to one store, beside edits.
 func TestAttachmentsAtOnce(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	var wg sync.WaitGroup
 	for i := range byte(6) {
 		wg.Go(func() {
@@ -165,7 +165,7 @@ func TestAttachmentFiles(t *testing.T) {
 	e, _ := startEngine(t, Options{FS: failing(mem, &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
 		return strings.HasSuffix(op.Path, uploadSuffix) && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
 	})})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s := acquire(t, e, testStore)
 	left := func() (n int) {
 		files, err := mem.List(s.inst.Dir)
@@ -220,7 +220,7 @@ func TestAttachmentFiles(t *testing.T) {
 func TestUploadsAreSwept(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	data := noise(keyspace.ChunkSize+5, 1)

@@ -68,7 +68,7 @@ func (b *Batch) Erase(ids []string) {
 		b.delete()
 		b.dropSeq(old.Seq)
 		b.countSums(ids[i], format.HeadSums(old).Neg(), false)
-		return errors.Join(b.dropBlocks(ids[i]), b.dropBodies(ids[i], nil))
+		return errors.Join(b.dropBlocks(ids[i], old), b.dropBodies(ids[i], nil))
 	})
 }
 
@@ -117,7 +117,7 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 			b.dropSeq(old.Seq)
 			b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
 		}
-		if err := errors.Join(b.dropBlocks(d.ID), b.dropBodies(d.ID, d.Bodies)); err != nil {
+		if err := errors.Join(b.dropBlocks(d.ID, old), b.dropBodies(d.ID, d.Bodies)); err != nil {
 			return err
 		}
 	}

@@ -47,14 +47,14 @@ func TestCompression(t *testing.T) {
 	sizes := map[compression.Method]int64{}
 	for i, m := range []compression.Method{compression.None, compression.Fast, compression.Small} {
 		name := fmt.Sprintf("shards/00000000-7fffffff/db%d.1763600000", i)
-		must(t, e.Create(name, CreateOptions{CopyID: 1}))
+		must(t, e.Create(name, CreateOptions{CopyID: 1, Small: true}))
 		sizes[m] = fill(name, newEdits(), m)
 	}
 	none, fast, small := sizes[compression.None], sizes[compression.Fast], sizes[compression.Small]
 	if fast > none*9/10 || small > fast*9/10 {
 		t.Errorf("%d bytes without compression, %d with the fast one, %d with the small one", none, fast, small)
 	}
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	w := newEdits()
 	for _, m := range []compression.Method{compression.Small, compression.None, compression.Fast} {
 		fill(testStore, w, m)

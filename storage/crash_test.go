@@ -208,7 +208,7 @@ func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
 	fs := storagetest.NewCrashFS()
 	e, stop := startEngine(t, Options{FS: fs})
 	defer stop()
-	must(t, e.Create(testStore, CreateOptions{CopyID: seed / 2 % 2, Partitioned: seed%2 == 0}))
+	must(t, e.Create(testStore, CreateOptions{Small: seed/2%2 == 1, Partitioned: seed%2 == 0}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)
@@ -340,7 +340,7 @@ func TestCrashCreateDrop(t *testing.T) {
 	for i := range rounds(t, 60) {
 		name := fmt.Sprintf("shards/00000000-7fffffff/team%d/db%d.1", i/2%3, i/2)
 		if i%2 == 0 {
-			must(t, e.Create(name, CreateOptions{CopyID: 1}))
+			must(t, e.Create(name, CreateOptions{CopyID: 1, Small: true}))
 			want[name] = true
 		} else if i%4 == 1 {
 			must(t, e.Drop(name))
@@ -372,7 +372,7 @@ func TestCrashFirstWrite(t *testing.T) {
 	for seed := range uint64(rounds(t, 100)) {
 		fs := storagetest.NewCrashFS()
 		e, stop := startEngine(t, Options{FS: fs})
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		done := make(chan struct{})
 		var acked atomic.Bool
 		go func() {

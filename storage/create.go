@@ -65,8 +65,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
 	id := identity.New(name, o.CopyID, o.Partitioned)
-	if id.Small = e.o.SmallStores && id.Copy != 0; id.Small {
-		id.Blocks = true
+	if id.Small = o.Small; id.Small {
 		shared, err := e.addSmall(id.UUID)
 		switch {
 		case err == nil:

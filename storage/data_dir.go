@@ -17,8 +17,7 @@ const (
 	indexesDir = "indexes" // <range>/<database>.<suffix>/<signature> below it
 	stagingDir = "staging" // stores that were dropped, to be removed
 
-	rebuildingDir = "rebuilding" // marks of stores that do not hold yet what they should
-	madeFile      = "made"       // which stores were made here and not dropped
+	madeFile = "made" // which stores were made here and not dropped
 )
 
 // formatMarker begins the name of the file that says in which format a store is. A new

@@ -96,7 +96,7 @@ func (e *Engine) moveToStaging(name string) error {
 	e.contents.forget(name)
 	e.dirs.RemoveParents(name)
 	e.uploads.Forget(name)
-	return errors.Join(e.ClearRebuilding(name), e.dropIndexes(name)) // before another one of that name can be made
+	return e.dropIndexes(name) // before another one of that name can be made
 }
 
 // stage moves a directory to the staging folder, durably.

@@ -76,11 +76,10 @@ type Engine struct {
 		unsynced map[string]struct{}
 		orphans  map[string]struct{} // to be set aside, not removed
 	}
-	space      diskspace.Space
-	uploads    uploads.Sets
-	rebuilding marks.Set
-	made       marks.Made
-	contents   *lostContents
+	space    diskspace.Space
+	uploads  uploads.Sets
+	made     marks.Made
+	contents *lostContents
 }
 
 // NewEngine locks the data directory and makes what the stores share. It opens
@@ -112,15 +111,14 @@ func NewEngine(o Options) (*Engine, error) {
 	e.shared.TableRoom, e.shared.Pending = e.space.TableRoom, e.space.Pending
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
-	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
 	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
 	if !o.ReadOnly {
 		if err := e.prepare(); err != nil {
 			return nil, errors.Join(err, e.releaseShared())
 		}
 	}
-	if err := errors.Join(e.rebuilding.Load(), e.made.Load()); err != nil {
-		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
+	if err := e.made.Load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("read which stores were made: %w", err), e.releaseShared())
 	}
 	return e, nil
 }

@@ -129,7 +129,7 @@ func TestFlippedBit(t *testing.T) {
 	const n = 20
 	models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
 	flushSmall(t, e)
-	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1, Small: true}))
 	models = append(models, newEdits())
 	large := take(t, e, storeName(n))
 	for range 5 {
@@ -233,7 +233,7 @@ func TestFlippedBitOnFullDisk(t *testing.T) {
 	const n = 5
 	models := makeSmall(t, e, 0, n, docsOf{10, 10, numbered})
 	flushSmall(t, e)
-	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1, Small: true}))
 	models = append(models, newEdits())
 	large := take(t, e, storeName(n))
 	putDocs(t, large, models[n], docsOf{100, 1000, numbered})
@@ -434,7 +434,7 @@ func unreadThenLost(t *testing.T, fs vfs.FS, p place, models []*edits) {
 func TestLargeDamageBeyondABit(t *testing.T) {
 	live := vfs.NewCrashableMem()
 	e, stop := startEngine(t, Options{FS: live})
-	must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(0), CreateOptions{CopyID: 1, Small: true}))
 	model := newEdits()
 	large := take(t, e, storeName(0))
 	putDocs(t, large, model, docsOf{100, 1000, numbered})
@@ -490,6 +490,6 @@ func thereOrLost(t *testing.T, fs vfs.FS, models []*edits) {
 	if n := logs.Len(); n > 10+2*len(models) {
 		t.Errorf("%d lines are logged, the last is %v", n, logs.All()[n-1])
 	}
-	must(t, e.Create(storeName(len(models)), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(len(models)), CreateOptions{CopyID: 1, Small: true}))
 	t.Logf("%d of %d are lost", lost, len(models))
 }

@@ -28,17 +28,15 @@ func TestFormat(t *testing.T) {
 	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
 	rec.Tree.Merge(doc.Path{Start: 2, IDs: []string{rev.ID, "a"}}, doc.Node{Rev: rev, Stored: true})
 	rec.Tree.Merge(doc.Path{Start: 300, IDs: []string{text.ID}}, doc.Node{Rev: text, Deleted: true, Stored: true})
-	small := identity.New("shards/x", 12, true)
-	withBlocks := small
-	withBlocks.Small = false
-	withCopy := withBlocks
-	withCopy.Blocks = false
+	id := identity.New("shards/x", 12, true)
+	id.UUID = [16]byte{0: 1, 15: 0xff}
+	small := id
+	small.Small = true
 	line := doc.Path{Start: 47, IDs: strings.Split(strings.Repeat("a", 47), "")}
 	long := &doc.Record{ID: "doc", Seq: 7, Winner: line.Rev(), External: 9, Active: 10}
 	long.Tree.Merge(line, doc.Node{Rev: line.Rev(), Stored: true, External: 9, Active: 10})
 	blocks := blockBytes{}
 	long.Settle(nil, blocks)
-	id := identity.Identity{UUID: [16]byte{0: 1, 15: 0xff}, Partitioned: true}
 	for _, c := range []struct {
 		name string
 		got  []byte
@@ -79,16 +77,13 @@ func TestFormat(t *testing.T) {
 		{"sums", format.AppendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
 		{"sums of documents only", format.AppendSums(nil, Sums{Live: 3}), "06"},
 		{"no sums", format.AppendSums(nil, Sums{}), ""},
-		{"store file of format 2", []byte(identity.New("shards/x", 0, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
-		{"store file of format 3", []byte(withCopy.FileName()[len("STORE-3-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
-		{"store file of format 5", []byte(small.FileName()[len("STORE-5-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
-		{"store file of format 4", []byte(withBlocks.FileName()[len("STORE-4-")+33:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
 		{"block key", keyspace.AppendBlock(nil, "a\x00b", 3), "72 00 6100ff62 0001 0000000000000003"},
 		// 16 of 47 revisions, of which the newest is stored, from position 32 on; the oldest of all has position 1.
 		{"record with blocks", long.AppendBinary(nil), "1c 07 2f 01 61 09 0a 01 10 10" + strings.Repeat("61", 16) + "14 20 01" + strings.Repeat("10 01", 14) + "12 01 09 0a"},
 		// Positions 1 to 31.
 		{"block", blocks[0], "10 1f 1f" + strings.Repeat("61", 31) + "14 01 01" + strings.Repeat("10 01", 30)},
-		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
+		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
+		{"file of a small store", []byte(small.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-53ffbd6bed26e7ef72148264944e8b50-12-small-partitioned"))},
 	} {
 		if got, want := hex.EncodeToString(c.got), strings.ReplaceAll(c.want, " ", ""); got != want {
 			t.Errorf("%s is\n%s, want\n%s", c.name, got, want)
@@ -99,8 +94,10 @@ func TestFormat(t *testing.T) {
 			t.Errorf("keyspace.BorderHash(%q) = %#x, want %#x", id, got, want)
 		}
 	}
-	if got, err := identity.Find([]string{"x", id.FileName()}); err != nil || got != id {
-		t.Errorf("findIdentity = %+v, %v", got, err)
+	for _, id := range []identity.Identity{id, small} {
+		if got, err := identity.Find([]string{"x", id.FileName()}); err != nil || got != id {
+			t.Errorf("identity.Find = %+v, %v", got, err)
+		}
 	}
 }
 

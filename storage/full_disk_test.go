@@ -57,7 +57,7 @@ func TestBuildFillsDisk(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 48<<20)
 		e, stop := startEngine(t, Options{FS: silentFS{disk}})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
 		putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
 		before := disk.Used()
@@ -94,11 +94,12 @@ func TestBuildFillsDisk(t *testing.T) {
 // well before documents are refused, keeps what it has, and goes on some seconds after
 // there is room.
 func TestBuildLeavesRoom(t *testing.T) {
+	storagetest.SkipShort(t)
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 200<<20)
 		e, stop := startEngine(t, Options{FS: disk})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
 		w := newEdits()
 		putDocs(t, s, w, docsOf{50, 10, numbered})
@@ -152,7 +153,7 @@ func TestNoIndexOnFullDisk(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), size)
 		e, stop := startEngine(t, Options{FS: disk})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
 		x, err := e.AcquireIndex(s, "there")
 		must(t, err)
@@ -185,12 +186,13 @@ func TestNoIndexOnFullDisk(t *testing.T) {
 // TestLargeBatchLeavesRoom: what indexes have in memory counts as written before it is, so
 // that no batch stops its index, however large it is.
 func TestLargeBatchLeavesRoom(t *testing.T) {
+	storagetest.SkipShort(t)
 	synctest.Test(t, func(t *testing.T) {
 		const size, kept = 200 << 20, 200 << 20 / diskspace.KeptFraction
 		disk := storagetest.NewSizedFS(vfs.NewMem(), size)
 		e, stop := startEngine(t, Options{FS: disk})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
 		x, err := e.AcquireIndex(s, "abc")
 		must(t, err)
@@ -239,7 +241,7 @@ func TestDocumentsFillDisk(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 24<<20)
 		e, stop := startEngine(t, Options{FS: silentFS{disk}})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
 		w := newEdits()
 		rng := rand.NewChaCha8([32]byte{1})

@@ -26,7 +26,6 @@ func startEngine(tb testing.TB, o Options) (*Engine, func()) {
 	if o.Logger == nil {
 		o.Logger = zaptest.NewLogger(tb, zaptest.Level(zapErrorLevel))
 	}
-	o.SmallStores = true
 	e, err := NewEngine(o)
 	if err != nil {
 		tb.Fatalf("NewEngine: %v", err)

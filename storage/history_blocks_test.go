@@ -2,12 +2,7 @@ package storage
 
 import (
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"divan/storage/doc"
 )
@@ -15,7 +10,7 @@ import (
 // TestBlocksGoWithDocuments: documents whose histories lie in blocks are replaced, erased,
 // removed and compacted, and nothing is left of their blocks.
 func TestBlocksGoWithDocuments(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 7})
+	s := newStore(t, CreateOptions{CopyID: 7, Small: true})
 	w := newEdits()
 	grow := func(id string, n int) {
 		b := s.NewBatch()
@@ -105,29 +100,4 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	if _, err := b.Apply(); err == nil {
 		t.Error("a record whose history is elsewhere was taken")
 	}
-}
-
-// TestMarkerRefused: a disk that does not rename the marker of a store leaves histories where
-// they were, and edits go on.
-func TestMarkerRefused(t *testing.T) {
-	var on atomic.Bool
-	e, _ := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
-		return op.Kind == errorfs.OpRename && strings.Contains(op.Path, "STORE-")
-	})})
-	must(t, e.Create(testStore, CreateOptions{}))
-	must(t, e.SetCopyID(testStore, 7)) // one of the format whose marker says nothing of blocks
-	s := acquire(t, e, testStore)
-	on.Store(true)
-	w := newEdits()
-	for range 60 {
-		b := s.NewBatch()
-		w.put(b, edit{id: "a"})
-		w.put(b, edit{id: "b"})
-		commit(t, b)
-	}
-	tip, _, err := s.Tip("a")
-	if must(t, err); tip.Partial || tip.Tree.Len() != 60 {
-		t.Fatalf("partial %v, %d revisions", tip.Partial, tip.Tree.Len())
-	}
-	checkStore(t, s)
 }

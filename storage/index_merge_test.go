@@ -28,7 +28,7 @@ func TestIndexMergesInAnyGroups(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fs := vfs.NewMem()
 		e, stop := startEngine(t, Options{FS: fs, JoinIndex: joinDots})
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")
@@ -99,7 +99,7 @@ func TestIndexMergesAfterCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		fs := storagetest.NewCrashFS()
 		e, stop := startEngine(t, Options{FS: fs, JoinIndex: joinDots})
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")

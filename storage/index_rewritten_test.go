@@ -11,7 +11,7 @@ import (
 // NextRewritten goes the same way as Next, no matter which keys were written how
 // often, through a snapshot and through a batch.
 func TestNextRewritten(t *testing.T) {
-	x := openIndex(t, newStore(t, CreateOptions{CopyID: 1}), "a")
+	x := openIndex(t, newStore(t, CreateOptions{CopyID: 1, Small: true}), "a")
 	rapid.Check(t, func(t *rapid.T) {
 		b := x.NewBatch(true)
 		defer b.Close()

@@ -54,11 +54,9 @@ type Index struct {
 }
 
 // indexPrefix begins the name of the file that makes a directory an index:
-// INDEX-2-<UUID of the copy>. The number is the version of what programs put into
-// indexes: raising it has every index built anew when it is next opened. Those of
-// version 1 may hold results of functions that other databases had changed, and
-// rows of documents without _conflicts.
-const indexPrefix = indexMarker + "2-"
+// INDEX-1-<UUID of the copy>. The number is the version of what programs put into
+// indexes: raising it has every index built anew when it is next opened.
+const indexPrefix = indexMarker + "1-"
 
 // indexMarker begins it in every version.
 const indexMarker = "INDEX-"

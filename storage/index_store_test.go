@@ -30,7 +30,7 @@ func TestDiskUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, stop := startEngine(t, Options{FS: vfs.NewMem()})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		defer e.Release(s)
@@ -96,7 +96,7 @@ func setKeys(tb testing.TB, x *Index, keys ...string) {
 }
 
 func TestIndexKeys(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	x := openIndex(t, s, "abc")
 	setKeys(t, x, "a", "b", "c", "d")
 	before, err := x.Snapshot()
@@ -145,7 +145,7 @@ func TestIndexKeys(t *testing.T) {
 func TestIndexOutlivesItsOpening(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	for i := range 3 {
 		s, err := e.Acquire(testStore)
 		must(t, err)
@@ -173,7 +173,7 @@ func TestLargeBatchesAreLetGoOf(t *testing.T) {
 	}
 	const indexes, size = 6, 32 << 20
 	e, _ := startEngine(t, Options{FS: vfs.Default, Dir: t.TempDir()})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)
@@ -207,7 +207,7 @@ func TestIndexAfterCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		fs := storagetest.NewCrashFS()
 		e, stop := startEngine(t, Options{FS: fs})
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")
@@ -251,7 +251,7 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
 	use := func(fn func(s *Store, x *Index)) {
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		x, err := e.AcquireIndex(s, "abc")
@@ -291,14 +291,15 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 func TestIndexOfAnotherCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	setA(t, e)
 	stop()
 	files, err := fs.List(fs.PathJoin("data", testStore))
 	must(t, err)
 	for _, f := range files {
 		if strings.HasPrefix(f, identity.Prefix) {
-			must(t, fs.Rename(fs.PathJoin("data", testStore, f), fs.PathJoin("data", testStore, identity.Identity{UUID: [16]byte{1}}.FileName())))
+			other := identity.New(testStore, 1, false)
+			must(t, fs.Rename(fs.PathJoin("data", testStore, f), fs.PathJoin("data", testStore, other.FileName())))
 		}
 	}
 	e, _ = startEngine(t, Options{FS: fs})
@@ -314,15 +315,15 @@ func TestIndexOfAnOlderVersion(t *testing.T) {
 	core, lines := observer.New(zapcore.InfoLevel)
 	o := Options{FS: fs, Logger: zap.New(core)}
 	e, stop := startEngine(t, o)
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	setA(t, e)
 	dir := e.path(indexDir(testStore), "abc")
 	stop()
 	files, err := fs.List(dir)
 	must(t, err)
 	for _, f := range files {
-		if uuid, ok := strings.CutPrefix(f, "INDEX-2-"); ok {
-			must(t, fs.Rename(fs.PathJoin(dir, f), fs.PathJoin(dir, "INDEX-1-"+uuid)))
+		if uuid, ok := strings.CutPrefix(f, indexPrefix); ok {
+			must(t, fs.Rename(fs.PathJoin(dir, f), fs.PathJoin(dir, "INDEX-0-"+uuid)))
 		}
 	}
 	e, stop = startEngine(t, o)
@@ -369,7 +370,7 @@ func isEmpty(t *testing.T, e *Engine) (empty bool) {
 func TestDamagedIndexIsSetAside(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	dir := e.path(indexDir(testStore), "abc")
 	for _, damage := range []string{"MANIFEST-", instance.ManifestMarker, indexPrefix} {
 		setA(t, e)
@@ -405,7 +406,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 }
 
 func TestDropIndex(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	e := s.engine
 	if err := e.DropIndex(testStore, "abc"); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("none is there: %v", err)
@@ -435,7 +436,7 @@ func TestIndexOnFullDisk(t *testing.T) {
 		})
 		e, stop := startEngine(t, Options{FS: fs})
 		defer stop()
-		must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		defer e.Release(s)

@@ -38,7 +38,7 @@ func TestMissingLog(t *testing.T) {
 			if session == 0 {
 				o := CreateOptions{}
 				if name == storeName(1) {
-					o.CopyID = 1 // small
+					o.Small = true
 				}
 				must(t, e.Create(name, o))
 			}

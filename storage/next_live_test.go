@@ -36,7 +36,7 @@ func TestNextLiveIsAScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, stop := mustEngine(t, vfs.NewMem())
 		defer stop()
-		if err := e.Create(testStore, CreateOptions{CopyID: 1}); err != nil {
+		if err := e.Create(testStore, CreateOptions{CopyID: 1, Small: true}); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		s, err := e.Acquire(testStore)
@@ -111,7 +111,7 @@ func liveRows(t fatalist, snap *Snapshot, r Range, next func(*Docs) bool) (ids [
 // around it are read.
 func TestNextLivePassesOverTheDead(t *testing.T) {
 	ids := blockIDs(8000)
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	b := s.NewBatch()
 	for i, id := range ids {

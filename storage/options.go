@@ -34,9 +34,6 @@ type Options struct {
 	// Not for virtual time: Pebble's writer of them shares channels among all goroutines
 	// of the process, and synctest allows none of another bubble. Both kinds are read.
 	RowTables bool
-	// SmallStores has stores that are made from now on share an instance while they are small
-	// (package small), if they say which copy they are.
-	SmallStores bool
 	// Compression returns how tables are compressed that are written from now on; default
 	// compression.Fast.
 	Compression func() compression.Method
@@ -85,8 +82,9 @@ func (o Options) withDefaults() Options {
 
 // CreateOptions are fixed when a store is made.
 type CreateOptions struct {
-	// CopyID is which copy of its database the store is; 0: it does not say.
-	CopyID uint64
+	CopyID uint64 // which copy of its database the store is
+	// Small has the store share an instance with others while it is small (package small).
+	Small bool
 	// Partitioned keeps sizes per range of ids, so that Sums knows External and
 	// Active. It costs one small write more per update of a document.
 	Partitioned bool

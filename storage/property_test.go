@@ -452,7 +452,7 @@ func TestModel(t *testing.T) {
 			locals: map[string]string{}, conts: map[string][]byte{},
 		}
 		e, stop := mustEngine(t, m.fs)
-		if err := e.Create(testStore, CreateOptions{CopyID: rapid.Uint64Max(1).Draw(t, "copy, which may be small"), Partitioned: rapid.Bool().Draw(t, "partitioned")}); err != nil {
+		if err := e.Create(testStore, CreateOptions{Small: rapid.Bool().Draw(t, "small"), Partitioned: rapid.Bool().Draw(t, "partitioned")}); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		stop()

@@ -66,7 +66,7 @@ func TestUnreadableDirectory(t *testing.T) {
 		do   func(t *testing.T, dir, store string)
 		want []string
 	}{
-		"a newer store":            {rename("STORE-2-*", "STORE-6-00"), []string{"pond.1 is of store format 6", "up to 5", "newer version of Divan"}},
+		"a newer store":            {rename("STORE-1-*", "STORE-2-00"), []string{"pond.1 is of store format 2", "up to 1", "newer version of Divan"}},
 		"a newer engine":           {rename("marker.format-version.*", "marker.format-version.000007.999"), []string{"pond.1 is of engine format 999", "up to " + newest}},
 		"an index of a newer one":  {touch("indexes", "00000000-ffffffff", "pond.1", "abc", "marker.format-version.000002.998"), []string{"abc is of engine format 998"}},
 		"CouchDB's":                {touch("_dbs.couch"), []string{"data directory of CouchDB", "_dbs.couch", "divan import", "docs/moving.md"}},

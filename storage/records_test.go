@@ -10,7 +10,7 @@ import (
 
 // TestRecords: many records at once, those that are not there among them.
 func TestRecords(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	putDocs(t, s, w, docsOf{300, 100, numbered})
 	ids := []string{numbered(0), numbered(1), numbered(2), numbered(5), numbered(150), numbered(299), numbered(300), numbered(1000)}
@@ -36,7 +36,7 @@ func TestRecords(t *testing.T) {
 func TestLastID(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(storeName(1))
 	must(t, err)
 	w := newEdits()

@@ -10,7 +10,7 @@ import (
 // TestFileSizeOfLog: what only the log holds counts, and a compaction that drops
 // content makes the store smaller.
 func TestFileSizeOfLog(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	size := func() int64 {
 		t.Helper()
 		n, err := s.FileSize()
@@ -49,7 +49,7 @@ func TestFileSizeOfLog(t *testing.T) {
 
 // TestSizesOfIndexInMemory: what no table holds yet counts, until it is flushed.
 func TestSizesOfIndexInMemory(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	x := openIndex(t, s, "abc")
 	sizes := func() (file, active int64) {
 		t.Helper()

@@ -11,12 +11,12 @@ import (
 // store and in one with an instance of its own.
 func BenchmarkFirstDocuments(b *testing.B) {
 	for _, docs := range []int{10, 60, 200} {
-		for _, copyID := range []uint64{0, 1} {
-			b.Run(fmt.Sprintf("docs=%d/small=%t", docs, copyID != 0), func(b *testing.B) {
+		for _, small := range []bool{false, true} {
+			b.Run(fmt.Sprintf("docs=%d/small=%t", docs, small), func(b *testing.B) {
 				e, _ := startEngine(b, Options{FS: vfs.NewMem()})
 				b.ReportAllocs()
 				for i := range b.N {
-					must(b, e.Create(storeName(i), CreateOptions{CopyID: copyID}))
+					must(b, e.Create(storeName(i), CreateOptions{Small: small}))
 					s, err := e.Acquire(storeName(i))
 					must(b, err)
 					putDocs(b, s, newEdits(), docsOf{docs, 1, numbered})
@@ -30,10 +30,10 @@ func BenchmarkFirstDocuments(b *testing.B) {
 // BenchmarkSmallUpdate is what a write costs in a store of some size.
 func BenchmarkSmallUpdate(b *testing.B) {
 	for _, docs := range []int{1, 10, 25, 70} {
-		for _, copyID := range []uint64{0, 1} {
-			b.Run(fmt.Sprintf("docs=%d/small=%t", docs, copyID != 0), func(b *testing.B) {
+		for _, small := range []bool{false, true} {
+			b.Run(fmt.Sprintf("docs=%d/small=%t", docs, small), func(b *testing.B) {
 				e, _ := startEngine(b, Options{FS: vfs.NewMem()})
-				must(b, e.Create(testStore, CreateOptions{CopyID: copyID}))
+				must(b, e.Create(testStore, CreateOptions{Small: small}))
 				s := acquire(b, e, testStore)
 				putDocs(b, s, newEdits(), docsOf{docs, 1, numbered})
 				b.ReportAllocs()

@@ -18,6 +18,7 @@ import (
 
 	"divan/storage/fault"
 	"divan/storage/keyspace"
+	"divan/storage/pause"
 	"divan/storage/small"
 	"divan/storage/storagetest"
 )
@@ -26,7 +27,7 @@ import (
 // show, while another goroutine has the store leave and readers go on.
 func TestWritesAreReadWhileSmallStoreLeaves(t *testing.T) {
 	for range rounds(t, 40) {
-		s := newStore(t, CreateOptions{CopyID: 1, Partitioned: true})
+		s := newStore(t, CreateOptions{CopyID: 1, Small: true, Partitioned: true})
 		w := newEdits()
 		stop := make(chan struct{})
 		var others sync.WaitGroup
@@ -87,10 +88,13 @@ func readUntil(t *testing.T, s *Store, stop chan struct{}) {
 
 // TestDamagedSmallStore: damage among the small stores is that of those that have it. Others are read, written and
 // made, and those that have it can be dropped.
-func TestDamagedSmallStore(t *testing.T) {
+func TestDamagedSmallStore(t *testing.T) { synctest.Test(t, damagedSmallStore) }
+
+func damagedSmallStore(t *testing.T) {
+	t.Helper()
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(0), CreateOptions{CopyID: 1, Small: true}))
 	s := take(t, e, storeName(0))
 	uuid := s.UUID()
 	putDocs(t, s, newEdits(), docsOf{30, 10, numbered})
@@ -99,10 +103,15 @@ func TestDamagedSmallStore(t *testing.T) {
 	stop()
 	damageTables(t, fs)
 	e, _ = startEngine(t, Options{FS: fs})
-	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1, Small: true}))
 	neighbour := acquire(t, e, storeName(1))
 	for range 3 {
-		if s, err := e.Acquire(storeName(0)); !errors.Is(err, ErrLost) {
+		s, err := e.Acquire(storeName(0))
+		for fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrLost) { // a compaction has met the damage, the files are opened anew
+			must(t, pause.For(t.Context(), retryAfter))
+			s, err = e.Acquire(storeName(0))
+		}
+		if !errors.Is(err, ErrLost) {
 			t.Errorf("what is damaged: %v", err)
 			if err == nil {
 				e.Release(s)
@@ -111,7 +120,7 @@ func TestDamagedSmallStore(t *testing.T) {
 		writeOne(t, neighbour)
 		must(t, e.withSmall(func(*pebble.DB) error { return nil }))
 	}
-	must(t, e.Create(storeName(2), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(2), CreateOptions{CopyID: 1, Small: true}))
 	must(t, e.Drop(storeName(0)))
 	e.sweepStaged()
 	if bytes, there := amongSmall(t, e, uuid); there {
@@ -141,7 +150,7 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 		e, stop := startEngine(t, Options{FS: disk, IdleClose: time.Minute})
 		defer stop()
 		for i := range 3 {
-			must(t, e.Create(storeName(i), CreateOptions{CopyID: 1}))
+			must(t, e.Create(storeName(i), CreateOptions{CopyID: 1, Small: true}))
 		}
 		one, big := take(t, e, storeName(0)), take(t, e, storeName(2))
 		writeOne(t, one)
@@ -160,7 +169,7 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 		b := one.NewReserveBatch()
 		b.PutLocal("_local/y", []byte("{}"))
 		commit(t, b) // it may take the last room
-		if err := e.Create(storeName(7), CreateOptions{CopyID: 1}); !fault.Is(err, fault.InsufficientStorage) {
+		if err := e.Create(storeName(7), CreateOptions{CopyID: 1, Small: true}); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("a new store: %v", err)
 		}
 		if _, ok, err := one.Local("_local/x"); !ok || err != nil || one.Err() != nil {
@@ -188,7 +197,7 @@ func TestSecondTryToLeave(t *testing.T) {
 			return strings.HasSuffix(op.Path, "db0.1") && op.Kind == errorfs.OpList // while the instance is opened
 		})})
 		defer stop()
-		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(storeName(0))
 		must(t, err)
 		writeOne(t, s)
@@ -220,7 +229,7 @@ func TestSecondTryToLeave(t *testing.T) {
 // TestCheckpointsStaySmall: a document that is written again and again does not make its store large, nor
 // reading it long.
 func TestCheckpointsStaySmall(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	for i := range 1000 {
 		b := s.NewBatch()
 		b.PutLocal("_local/checkpoint", fmt.Appendf(nil, `{"seq":%d,"more":"%0100d"}`, i, i))
@@ -240,7 +249,7 @@ func TestCheckpointsStaySmall(t *testing.T) {
 
 // TestPurgedFromSmallStore: compaction leaves nothing of it.
 func TestPurgedFromSmallStore(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	b := s.NewBatch()
 	w.put(b, edit{id: "a", body: []byte(`{"secret":"very"}`)})
@@ -270,7 +279,7 @@ func TestPurgedFromSmallStore(t *testing.T) {
 func TestWriteWhileEngineCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, stop := startEngine(t, Options{FS: vfs.NewMem()})
-		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(storeName(0))
 		must(t, err)
 		writeOne(t, s)
@@ -290,8 +299,9 @@ func TestWriteWhileEngineCloses(t *testing.T) {
 // TestViewsOfManySmallStores take as much as their content does, no matter which indexes were
 // written before.
 func TestViewsOfManySmallStores(t *testing.T) {
+	storagetest.SkipShort(t)
 	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s := acquire(t, e, testStore)
 	x, err := e.AcquireIndex(s, "x")
 	must(t, err)

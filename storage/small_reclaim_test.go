@@ -92,7 +92,7 @@ func TestSmallStoresAreReclaimed(t *testing.T) {
 		const purged, dropped = "q8ZtR2mXv7LpKd93", "Xw5NcY1sHb6TgJ40"
 		s, w := make([]*Store, 2), newEdits()
 		for i, text := range []string{purged, dropped} {
-			must(t, e.Create(storeName(i), CreateOptions{CopyID: 1}))
+			must(t, e.Create(storeName(i), CreateOptions{CopyID: 1, Small: true}))
 			s[i] = take(t, e, storeName(i))
 			b := s[i].NewBatch()
 			w.put(b, edit{id: text, body: []byte(`{"s":"` + text + `"}`)})

@@ -53,7 +53,7 @@ func TestDamageIsWrittenOut(t *testing.T) {
 		for i := 0; e.small.damage.Begun() == 0 && i < 40; i++ {
 			for j := range 4 { // they span the keys, as many stores do
 				name := storeName(1000 + 10*i + j)
-				if err := e.Create(name, CreateOptions{CopyID: 1}); err == nil {
+				if err := e.Create(name, CreateOptions{CopyID: 1, Small: true}); err == nil {
 					made = append(made, name)
 				} else {
 					failed = err
@@ -133,7 +133,7 @@ func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
 	e, stop := startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
 	const n = 20
 	models := makeSmall(t, e, 0, n, docsOf{3, 3, numbered})
-	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1})) // one without a batch
+	must(t, e.Create(storeName(n), CreateOptions{CopyID: 1, Small: true})) // one without a batch
 	models = append(models, newEdits())
 	open := make([]*Store, n+1)
 	for i := range open {
@@ -159,7 +159,7 @@ func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
 			if made == until {
 				t.Fatal("compactions read what is damaged")
 			}
-			if err := e.Create(storeName(made), CreateOptions{CopyID: 1}); err == nil {
+			if err := e.Create(storeName(made), CreateOptions{CopyID: 1, Small: true}); err == nil {
 				flushSmall(t, e)
 			}
 			<-time.After(retryAfter)

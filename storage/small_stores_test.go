@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/zap"
 
+	"divan/storage/identity"
 	"divan/storage/keyspace"
 	"divan/storage/small"
 	"divan/storage/storagetest"
@@ -29,7 +30,7 @@ func ownFiles(t *testing.T, e *Engine, name string) []string {
 	t.Helper()
 	files, err := e.o.FS.List(e.path(name))
 	must(t, err)
-	return slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, "STORE-5-") })
+	return slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, identity.Prefix) })
 }
 
 // amongSmall reports how many bytes a store has among the small ones, and whether it is there.
@@ -47,7 +48,7 @@ func amongSmall(t *testing.T, e *Engine, uuid [16]byte) (bytes int64, there bool
 func TestSmallStore(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	w := newEdits()
 	for restarts := range 3 {
 		s, err := e.Acquire(testStore)
@@ -98,7 +99,7 @@ func TestSmallStore(t *testing.T) {
 
 // TestWholeBatchIsTooLarge: a first batch that is larger than a small store may be goes into files.
 func TestWholeBatchIsTooLarge(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	b := s.NewBatch()
 	w.put(b, edit{id: "a", body: noise(2*small.MaxBytes, 1)})
@@ -114,7 +115,7 @@ func TestWholeBatchIsTooLarge(t *testing.T) {
 // written by another goroutine.
 func TestSmallStoreWithAttachment(t *testing.T) {
 	for range rounds(t, 50) {
-		s := newStore(t, CreateOptions{CopyID: 1})
+		s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 		w := newEdits()
 		var writer sync.WaitGroup
 		writer.Go(func() {
@@ -152,7 +153,7 @@ func (w *edits) compare(t *testing.T, s *Store) {
 
 // TestSmallStoreCompacts: bodies of old revisions go, as from any store.
 func TestSmallStoreCompacts(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	b := s.NewBatch()
 	first := w.put(b, edit{id: "a"})
@@ -175,16 +176,16 @@ func TestSmallStoreCompacts(t *testing.T) {
 // TestSmallStoreIsDropped, and nothing of it stays, also when the node stops before it is swept.
 func TestSmallStoreIsDropped(t *testing.T) {
 	fs := vfs.NewMem()
-	e, err := NewEngine(Options{FS: fs, Dir: "data", SmallStores: true}) // it sweeps nothing
+	e, err := NewEngine(Options{FS: fs, Dir: "data"}) // it sweeps nothing
 	must(t, err)
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	old := s.UUID()
 	writeOne(t, s)
 	must(t, e.Drop(testStore))
 	e.Release(s)
-	must(t, e.Create(testStore, CreateOptions{CopyID: 2}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 2, Small: true}))
 	must(t, e.Close())
 	e, _ = startEngine(t, Options{FS: fs})
 	e.sweepStaged()
@@ -201,7 +202,7 @@ func TestSmallStoreIsDropped(t *testing.T) {
 func TestSmallStoreIsSetAside(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	writeOne(t, s)
@@ -225,8 +226,8 @@ func TestSmallStoreIsSetAside(t *testing.T) {
 func TestMissingSmallStores(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
-	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
+	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	writeOne(t, s)
@@ -250,7 +251,7 @@ func TestMissingSmallStores(t *testing.T) {
 func TestSmallStoreReadOnly(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	writeOne(t, s)
@@ -272,7 +273,7 @@ func TestSmallStoreReadOnly(t *testing.T) {
 func TestCrashWhileStoreLeaves(t *testing.T) {
 	fs := &eventfulFS{CrashFS: storagetest.NewCrashFS(), after: func(string) {}}
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	w := newEdits()
@@ -351,7 +352,7 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 				w := newEdits()
 				var stores []*Store
 				for i := range 2 {
-					must(t, e.Create(storeName(i), CreateOptions{CopyID: 1}))
+					must(t, e.Create(storeName(i), CreateOptions{CopyID: 1, Small: true}))
 					s, err := e.Acquire(storeName(i))
 					must(t, err)
 					b := s.NewBatch()
@@ -401,7 +402,7 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 func makeSmall(t *testing.T, e *Engine, first, n int, docs docsOf) (models []*edits) {
 	t.Helper()
 	for i := range n {
-		must(t, e.Create(storeName(first+i), CreateOptions{CopyID: 1}))
+		must(t, e.Create(storeName(first+i), CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, storeName(first+i))
 		w := newEdits()
 		putDocs(t, s, w, docs)
@@ -428,7 +429,7 @@ func TestInterruptedLeave(t *testing.T) {
 		e, stop := startEngine(t, Options{FS: failing(base, &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
 			return strings.Contains(op.Path, SmallDir) && strings.HasSuffix(op.Path, ".log")
 		}), Logger: zap.NewNop()})
-		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1}))
+		must(t, e.Create(storeName(0), CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, storeName(0))
 		uuid, w := s.UUID(), newEdits()
 		putDocs(t, s, w, docsOf{20, 10, numbered})
@@ -473,7 +474,7 @@ func TestFailedCreationLeavesNothing(t *testing.T) {
 	}
 	before := keys()
 	on.Store(true)
-	if err := e.Create(storeName(1), CreateOptions{CopyID: 1}); err == nil {
+	if err := e.Create(storeName(1), CreateOptions{CopyID: 1, Small: true}); err == nil {
 		t.Fatal("it was made")
 	}
 	if n := keys(); n != before {
@@ -483,7 +484,7 @@ func TestFailedCreationLeavesNothing(t *testing.T) {
 
 // TestLongIDsLeave: what sequences and heads add to a batch counts for whether a store is small.
 func TestLongIDsLeave(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w, b := newEdits(), s.NewBatch()
 	for i := range 7 {
 		w.put(b, edit{id: strings.Repeat("a", 4000) + string(rune('0'+i))})

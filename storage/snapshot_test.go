@@ -16,12 +16,13 @@ import (
 	"divan/storage/format"
 	"divan/storage/keyspace"
 	"divan/storage/records"
+	"divan/storage/storagetest"
 )
 
 // TestSnapshotIsOneMoment: rows, changes, counters and aggregates of a snapshot
 // belong together while batches go on.
 func TestSnapshotIsOneMoment(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1, Partitioned: true})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true, Partitioned: true})
 	const perMoment = 100 // a look that is slow would have ever more to look at
 	writes := make(chan struct{}, perMoment)
 	var wg sync.WaitGroup
@@ -100,10 +101,11 @@ func oneMoment(t *testing.T, s *Store) {
 // TestCountsAtSize compares the aggregates with counting in stores of some
 // thousand documents, filled in different orders.
 func TestCountsAtSize(t *testing.T) {
+	storagetest.SkipShort(t)
 	const n = 12_000
 	for _, order := range []string{"ascending", "descending", "random"} {
 		t.Run(order, func(t *testing.T) {
-			s := newStore(t, CreateOptions{CopyID: 1})
+			s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 			perm := rand.New(rand.NewPCG(3, 4)).Perm(n)
 			w := newEdits()
 			putDocs(t, s, w, docsOf{n, 100, func(i int) string {
@@ -146,7 +148,7 @@ func TestCountsAtSize(t *testing.T) {
 // TestForgottenBorders: what the writer knows of borders may be forgotten
 // between any two batches.
 func TestForgottenBorders(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -162,7 +164,8 @@ func TestForgottenBorders(t *testing.T) {
 
 // TestOldSequencesVanish: the aggregates do not grow with the number of edits.
 func TestOldSequencesVanish(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	storagetest.SkipShort(t)
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	rec := func(seq uint64) *doc.Record {
 		r := &doc.Record{ID: "a", Seq: seq, Winner: doc.Rev{Pos: 1, ID: "x"}}
 		r.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: r.Winner})
@@ -201,7 +204,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, stop := mustEngine(t, vfs.NewMem())
 		defer stop()
-		if err := e.Create(testStore, CreateOptions{CopyID: 1}); err != nil {
+		if err := e.Create(testStore, CreateOptions{CopyID: 1, Small: true}); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		s, err := e.Acquire(testStore)
@@ -240,7 +243,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 
 // TestSeek: iterators go to any row in both directions.
 func TestSeek(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	putDocs(t, s, w, docsOf{10, 10, func(i int) string { return fmt.Sprintf("k%d", i*2) }})
 	snap, err := s.Snapshot()
@@ -273,7 +276,7 @@ func TestSeek(t *testing.T) {
 
 // TestLocalsAreApart: local documents do not show among the others.
 func TestLocalsAreApart(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	b := s.NewBatch()
 	b.PutLocal("_local/b", []byte("2"))
 	b.PutLocal("_local/a", []byte("1"))
@@ -302,7 +305,7 @@ func TestLocalsAreApart(t *testing.T) {
 
 // TestDiscard: a batch that is given up leaves nothing.
 func TestDiscard(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	w := newEdits()
 	putDocs(t, s, w, docsOf{5, 5, numbered})
 	before := s.Counters()
@@ -326,9 +329,10 @@ func TestDiscard(t *testing.T) {
 // TestListing: a listing with its count is the rows and the count for
 // themselves, in a store that was just opened and with new blocks.
 func TestListing(t *testing.T) {
+	storagetest.SkipShort(t)
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1}))
+	must(t, e.Create(storeName(1), CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(storeName(1))
 	must(t, err)
 	w := newEdits()

@@ -37,22 +37,17 @@ import (
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
-	id     identity.Identity // but for Copy: copyID
-	copyID atomic.Uint64
-	// historyBlocks: histories may lie in blocks, the name of the marker says so.
-	// blocksRefused: the disk refused to rename it; the writer's.
-	historyBlocks atomic.Bool
-	blocksRefused bool
-	uploads       *uploads.Set
-	swept         int                        // uploads that opening has removed
-	opening       sync.Mutex                 // one first write opens the instance; while the store is small each write
-	small         atomic.Pointer[small.View] // what it reads from among the small ones; nil: from inst
-	mayBeSmall    atomic.Bool                // the name of the marker says so
-	rewrites      atomic.Uint64              // of the small ones that had begun when it was read, or have all of it
-	attached      bool                       // opened: its state is known
-	states        atomic.Pointer[statePair]
-	lowHeld       atomic.Int64 // low blocks in memory, about
-	inflight      atomic.Int32
+	id         identity.Identity // Small: as of the opening; mayBeSmall
+	uploads    *uploads.Set
+	swept      int                        // uploads that opening has removed
+	opening    sync.Mutex                 // one first write opens the instance; while the store is small each write
+	small      atomic.Pointer[small.View] // what it reads from among the small ones; nil: from inst
+	mayBeSmall atomic.Bool                // the name of the marker says so
+	rewrites   atomic.Uint64              // of the small ones that had begun when it was read, or have all of it
+	attached   bool                       // opened: its state is known
+	states     atomic.Pointer[statePair]
+	lowHeld    atomic.Int64 // low blocks in memory, about
+	inflight   atomic.Int32
 }
 
 // batchState is the state that one batch left, immutable.
@@ -88,8 +83,6 @@ func (e *Engine) openStore(name string) (member, error) {
 	s := &Store{
 		handle: e.newHandle(name, e.readsOnly(name)), id: id, uploads: e.uploads.Of(name),
 	}
-	s.copyID.Store(id.Copy)
-	s.historyBlocks.Store(id.Blocks)
 	s.mayBeSmall.Store(id.Small)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {

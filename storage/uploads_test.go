@@ -59,7 +59,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewMem()
 			e, stop := startEngine(t, Options{FS: fs})
-			must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+			must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 			s, err := e.Acquire(testStore)
 			must(t, err)
 			w := newEdits()
@@ -120,7 +120,7 @@ func compactStore(t *testing.T, s *Store) {
 func TestSweepOfOneDocument(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	data := noise(1000, 1)
@@ -158,7 +158,7 @@ func TestSweepOfOneDocument(t *testing.T) {
 func TestSweepOfDamagedDocument(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
-	must(t, e.Create(testStore, CreateOptions{CopyID: 1}))
+	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	upload(t, s, "a", keyspace.ContentKey{1}, noise(1000, 1))
@@ -173,7 +173,7 @@ func TestSweepOfDamagedDocument(t *testing.T) {
 
 // TestGiveUp: only what is an upload and nothing else is dropped.
 func TestGiveUp(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	data := noise(keyspace.ChunkSize+5, 1)
 	w := newEdits()
 	var rev doc.Rev
@@ -218,7 +218,7 @@ func TestGiveUp(t *testing.T) {
 // upload no longer, so that it goes when the leaf does; one that waits for its
 // document waits on.
 func TestCompactionEndsUploads(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	data := noise(keyspace.ChunkSize+5, 1)
 	w := newEdits()
 	for range 2 {
@@ -246,7 +246,7 @@ func TestCompactionEndsUploads(t *testing.T) {
 // TestDeletedContentLeavesNoNote: not even one that is not known, which the
 // second of two uploads leaves when the first is claimed while it is ingested.
 func TestDeletedContentLeavesNoNote(t *testing.T) {
-	s := newStore(t, CreateOptions{CopyID: 1})
+	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	upload(t, s, "a", keyspace.ContentKey{1}, noise(1000, 1))
 	s.uploads.Drop(keyspace.Upload("a", keyspace.ContentKey{1}))
 	compactStore(t, s)

@@ -31,15 +31,15 @@ func Sensitive(section, key string) bool {
 
 // Shared reports whether a key set through HTTP holds for all nodes, whichever
 // node was addressed: a user who logs in at one node must be the same
-// everywhere.
+// everywhere, and one node at a time keeps the databases of accounts.
 func Shared(section, key string) bool {
 	switch section {
-	case adminSection, "jwt_keys":
+	case adminSection, "jwt_keys", "couch_peruser":
 		return true
 	case "couchdb":
 		return key == "uuid"
 	case "chttpd_auth":
-		return key == "secret"
+		return key == "secret" || key == "authentication_db"
 	}
 	return false
 }

@@ -31,6 +31,41 @@ func Each(n int, f func(i int) error) error {
 	return nil
 }
 
+const (
+	// atOnce is how many calls EachWithin makes at a time, at most: so many may go beyond its bound.
+	atOnce = 8
+	// leastShare is how many bytes each of several calls is given, at least.
+	leastShare = 1 << 20
+)
+
+// EachWithin is Each for calls that read up to maxBytes together, about. It makes a few at a time,
+// in order, each with its share of the bytes that are left, and none any more once they have read
+// so much: f is not run for the rest. f returns how many bytes it has read. 0: no bound.
+func EachWithin(n, maxBytes int, f func(i, share int) (bytes int, err error)) error {
+	if maxBytes == 0 {
+		return Each(n, func(i int) error {
+			_, err := f(i, 0)
+			return err
+		})
+	}
+	for first, left := 0, maxBytes; first < n && left > 0; {
+		width := min(n-first, atOnce, (left+leastShare-1)/leastShare)
+		var bytes [atOnce]int
+		err := Each(width, func(i int) (err error) {
+			bytes[i], err = f(first+i, max(left/width, 1))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, b := range bytes {
+			left -= b
+		}
+		first += width
+	}
+	return nil
+}
+
 // EachSoon is Each for what most likely takes microseconds: the caller's goroutine
 // runs one after the other, and when they have not all begun within patience the others
 // run at once. Goroutines that start for each request cost more than they save.

@@ -126,7 +126,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find, m memor
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread, m)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: window.New(mostReread, m)}
 	}
 	return r, nil
 }

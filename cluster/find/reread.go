@@ -40,50 +40,76 @@ func (q *rereading) next(to *row) (bool, error) {
 	return true, nil
 }
 
+// rereadAtOnce is how many documents are read side by side: so many may go beyond the bound of
+// a window.
+const rereadAtOnce = 8
+
 // read reads the documents of the next rows.
 func (q *rereading) read() error {
-	r := q.rows
-	var places []place
-	for len(places) < q.window.Size() {
-		var one row
-		ok, err := r.merged(&one)
+	q.found, q.at = q.found[:0], 0
+	documents, bytes := 0, 0
+	for documents < q.window.Size() && bytes < window.MaxBytes && !q.ended {
+		places, err := q.places(min(rereadAtOnce, q.window.Size()-documents))
 		if err != nil {
 			return err
+		}
+		docs, err := q.open(places)
+		if err != nil {
+			return err
+		}
+		documents += len(docs)
+		for i, d := range docs {
+			bytes += d.Size()
+			if err := q.match(places[i], d); err != nil {
+				return err
+			}
+		}
+	}
+	return q.window.Read(documents, bytes)
+}
+
+// places returns where the next rows are, up to so many.
+func (q *rereading) places(most int) (out []place, err error) {
+	for len(out) < most {
+		var one row
+		ok, err := q.rows.merged(&one)
+		if err != nil {
+			return nil, err
 		}
 		if !ok {
 			q.ended = true
 			break
 		}
-		places = append(places, place{append([]byte(nil), one.sort...), string([]byte(one.id))})
+		out = append(out, place{append([]byte(nil), one.sort...), string([]byte(one.id))})
 	}
+	return out, nil
+}
+
+// open reads documents from several copies; nil stands for one that was deleted meanwhile.
+func (q *rereading) open(places []place) ([]*shard.Doc, error) {
+	r := q.rows
 	docs := make([]*shard.Doc, len(places))
 	err := fanout.Each(len(places), func(i int) error {
 		d, err := r.db.Open(r.ctx, cluster.OpenOptions{ID: places[i].id, R: r.find.R, Conflicts: r.find.Conflicts})
 		if fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
-			return nil // deleted meanwhile
+			return nil
 		}
 		docs[i] = d
 		return err
 	})
-	if err != nil {
-		return err
+	return docs, err
+}
+
+// match keeps a document that matches.
+func (q *rereading) match(at place, d *shard.Doc) error {
+	if d == nil {
+		return nil
 	}
-	q.found, q.at = q.found[:0], 0
-	bytes := 0
-	for i, d := range docs {
-		if d == nil {
-			continue
-		}
-		q.examined++
-		bytes += d.Size()
-		q.text = shard.AppendDoc(q.text[:0], d)
-		ok, err := r.find.Selector.Match(q.work, q.text)
-		if err != nil {
-			return err
-		}
-		if ok {
-			q.found = append(q.found, row{places[i], r.find.Fields.Append(nil, q.text)})
-		}
+	q.examined++
+	q.text = shard.AppendDoc(q.text[:0], d)
+	ok, err := q.rows.find.Selector.Match(q.work, q.text)
+	if ok && err == nil {
+		q.found = append(q.found, row{at, q.rows.find.Fields.Append(nil, q.text)})
 	}
-	return q.window.Read(len(places), bytes)
+	return err
 }

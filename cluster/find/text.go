@@ -51,7 +51,7 @@ func (f *Finder) openText(r *Rows, def *shardsearch.Definition, m memory.Holder)
 	p := r.plan
 	t := &textRows{
 		rows: r, searcher: f.searcher, selector: r.find.Selector.ByType(), known: map[string]struct{}{}, work: query.NewWork(r.ctx, f.o.Heavy),
-		window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread, m), ids: memory.InSteps(m),
+		window: window.New(mostReread, m), ids: memory.InSteps(m),
 		query: search.Query{Definition: def, Memory: m, Request: shardsearch.Request{Query: p.Text.Query, Partition: r.find.Partition}},
 	}
 	var order []shardsearch.Sort
@@ -137,17 +137,16 @@ func (t *textRows) read() (more bool, err error) {
 			return false, err
 		}
 	}
-	n := min(t.window.Size(), len(t.hits))
-	t.page, t.hits = t.hits[:n], t.hits[n:]
-	ids := make([]string, n)
+	ids := make([]string, min(t.window.Size(), len(t.hits)))
 	for i := range ids {
-		ids[i] = t.page[i].ID
+		ids[i] = t.hits[i].ID
 	}
 	t.at = 0
 	if t.docs, err = t.rows.db.Winners(t.rows.ctx, ids); err != nil {
 		return false, err
 	}
-	size := 0
+	n, size := len(t.docs), 0
+	t.page, t.hits = t.hits[:n], t.hits[n:]
 	for i := range t.docs {
 		size += t.docs[i].Doc.Size()
 	}

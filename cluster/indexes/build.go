@@ -45,10 +45,5 @@ func ofDesign(err error) bool {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == "unknown_query_language" {
 		return true
 	}
-	switch fault.KindOf(err) {
-	case fault.InvalidDesignDoc, fault.CompilationError, fault.BadFunction, fault.BadRequest, fault.QueryParse:
-		return true
-	default:
-		return false
-	}
+	return fault.OfDesign(err)
 }

@@ -23,9 +23,6 @@ func (x *Indexes) Cleanup(ctx context.Context, db *cluster.DB, t index.Type) err
 		}
 	}
 	_, err = OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, at fanout.Target) (replica.Done, error) {
-		if t == index.View { // nodes of before know this one
-			return replica.ViewCleanup.On(ctx, rep, replica.CleanupRequest{Copy: at.Name, Type: t, Keep: keep})
-		}
 		return replica.IndexCleanup.On(ctx, rep, replica.CleanupRequest{Copy: at.Name, Type: t, Keep: keep})
 	})
 	return err

@@ -8,7 +8,6 @@ import (
 
 	"divan/cluster/meta"
 	"divan/shard/ring"
-	"divan/storage/fault"
 	"divan/storage/paths"
 )
 
@@ -22,8 +21,7 @@ type Map interface {
 	CatchUp(ctx context.Context) error
 }
 
-// Identify compares the ids of all directories with the map, and has those that do not
-// tell theirs yet, as programs of before have made them, tell it. node is this node. stays
+// Identify compares the ids of all directories with the map. node is this node. stays
 // says that a directory of another copy could not be set aside yet.
 func (r *Register) Identify(ctx context.Context, m Map, node string) (stays bool, err error) {
 	stored, err := r.shards.Stored()
@@ -47,39 +45,16 @@ func (r *Register) IdentifyCopies(ctx context.Context, m Map, node string, names
 func (r *Register) identify(ctx context.Context, m Map, node string, stored []paths.Store) (stays bool) {
 	for i := range stored {
 		s := &stored[i]
-		db, one, _ := m.CopyIn(s.Name, node)
-		want := one.ID
+		_, one, here := m.CopyIn(s.Name, node)
 		switch {
 		case ctx.Err() != nil:
 			return true
-		case want == 0 || want == s.CopyID || s.Other:
-		case s.CopyID == 0 && want <= db.Unnamed:
-			r.name(s.Name, want)
+		case !here || one.ID == s.CopyID || s.Other:
 		default:
 			stays = !r.displace(ctx, m, node, s) || stays
 		}
 	}
 	return stays
-}
-
-// name has the directory of a copy tell which one it is.
-func (r *Register) name(copyName string, id uint64) bool {
-	err := r.shards.SetID(copyName, id)
-	if err != nil && !fault.Is(err, fault.NoCopy) {
-		r.log.Error("directory of a copy does not tell which one it is", zap.String("copy", copyName), zap.Error(err))
-	}
-	return err == nil
-}
-
-// EndRebuilding makes a directory that a program of before had marked as incomplete that
-// of the copy with an id, which joins, or is the last one of its range.
-func (r *Register) EndRebuilding(copyName string, id uint64) {
-	if !r.name(copyName, id) {
-		return
-	}
-	if err := r.shards.EndRebuilding(copyName); err != nil {
-		r.log.Error("mark of an incomplete copy stays", zap.String("copy", copyName), zap.Error(err))
-	}
 }
 
 // displace sets the directory of another copy aside, unless the map was behind. It returns
@@ -89,7 +64,7 @@ func (r *Register) displace(ctx context.Context, m Map, node string, s *paths.St
 		r.log.Warn("directory of another copy stays: the map may be behind", zap.String("copy", s.Name), zap.Error(err))
 		return false
 	}
-	if _, one, _ := m.CopyIn(s.Name, node); one.ID != 0 && one.ID != s.CopyID {
+	if _, one, here := m.CopyIn(s.Name, node); here && one.ID != s.CopyID {
 		return r.SetAside(ctx, s.Name, fmt.Sprintf("it is that of copy %d, and the map has copy %d here", s.CopyID, one.ID))
 	}
 	return true

@@ -246,7 +246,7 @@ func (b *bootstrap) openStores(g *raftInstance, logger hclog.Logger) (Stores, er
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	store, err := checksum.New(bolt, stableKeys())
+	store, err := checksum.New(bolt)
 	if err != nil {
 		return Stores{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"divan/cluster/meta/metapb"
-	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -18,11 +17,8 @@ import (
 
 // ClusterVersion is the newest version whose operations this program knows. A release
 // that adds an operation to metapb.Command raises it by one and names the operation in
-// neededVersion.
-//
-// 0: programs that do not tell. 1: tells. 2: copies have ids. 3: ranges may overlap, records.
-// 4 was in no release. 5: copies are moved, and replaced one by one.
-const ClusterVersion = 5
+// neededVersion. Version 1 is that of release 1.0.
+const ClusterVersion = 1
 
 // versions holds the versions that a program knows.
 type versions struct {
@@ -32,28 +28,9 @@ type versions struct {
 
 func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 
-// neededVersion returns the version that an operation belongs to. Those of the first
-// programs are of version 0.
-func neededVersion(c *metapb.Command) uint64 {
-	switch op := c.Op.(type) {
-	case *metapb.Command_AddCopies:
-		if slices.ContainsFunc(op.AddCopies.Copies, func(a *metapb.Addition) bool { return a.Instead != "" || a.Alone }) {
-			return moveVersion
-		}
-		return overlapVersion
-	case *metapb.Command_PutRecord:
-		return overlapVersion
-	case *metapb.Command_ChangeCopies:
-		if slices.ContainsFunc(op.ChangeCopies.Changes, func(c *metapb.CopyChange) bool { return c.State > uint32(ring.StateJoining) }) {
-			return overlapVersion
-		}
-		return copiesVersion
-	case *metapb.Command_IdentifyCopies:
-		return copiesVersion
-	default:
-		return 0
-	}
-}
+// neededVersion returns the version that an operation belongs to; 0: release 1.0 knew it, and
+// with it every program.
+func neededVersion(*metapb.Command) uint64 { return 0 }
 
 // ClusterVersions is how far the upgrade of a cluster is.
 type ClusterVersions struct {

@@ -267,8 +267,7 @@ func TestWaitForTurnEnds(t *testing.T) {
 			do   func(ctx context.Context) error
 		}{
 			{m.proposer.versionTurn, func(ctx context.Context) error {
-				_, err := m.Records.PutRecord(ctx, "key", []byte("value"), 0)
-				return err
+				return m.PutNode(ctx, Node{Name: "n1@host", ClusterVersion: ClusterVersion})
 			}},
 			{m.Config.turn, func(ctx context.Context) error {
 				_, err := m.Config.Set(ctx, ConfigChange{Section: "couchdb", Key: "max_document_size", Value: "1000"})

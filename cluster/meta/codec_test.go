@@ -140,6 +140,7 @@ func drawCommand(t *rapid.T) *metapb.Command {
 	if rapid.Bool().Draw(t, "other way") {
 		c = &metapb.ReplaceNode{Name: "c@c", By: "a@a"}
 	}
+	c.Force = rapid.Bool().Draw(t, "force")
 	return &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: c}}
 }
 

@@ -59,7 +59,7 @@ func decodeCommand(b []byte) (*command, error) {
 	switch op := c.Op.(type) {
 	case *metapb.Command_Init:
 	case *metapb.Command_CreateDatabase:
-		c.database, err = databaseFrom(op.CreateDatabase)
+		c.database, err = wishFrom(op.CreateDatabase)
 	case *metapb.Command_AlterDatabase:
 		ok = isIDOrNone(op.AlterDatabase.Id)
 	case *metapb.Command_DeleteDatabase:
@@ -78,7 +78,6 @@ func decodeCommand(b []byte) (*command, error) {
 		ok = len(op.AddCopies.Id) == len(Database{}.ID) && len(op.AddCopies.Copies) < ring.MaxNewCopies
 	case *metapb.Command_PutRecord:
 		ok = op.PutRecord.Key != ""
-	case *metapb.Command_IdentifyCopies: // is about nothing else
 	case *metapb.Command_AlterNode, *metapb.Command_RemoveNode, *metapb.Command_ReplaceNode: // find nothing
 	default:
 		err = fmt.Errorf("%w: log entry with an operation that this version does not know; a newer version wrote it", errMalformed)

@@ -16,7 +16,7 @@ func (d *Database) proto() *metapb.Database {
 	p := &metapb.Database{
 		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
 		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
-		Generation: d.Generation, Born: d.Born, Unnamed: d.Unnamed, FullGeneration: d.FullGeneration,
+		Generation: d.Generation, Born: d.Born, FullGeneration: d.FullGeneration,
 	}
 	place := func(node string) uint32 {
 		at := slices.Index(p.Nodes, node)
@@ -51,10 +51,19 @@ func (d *Database) proto() *metapb.Database {
 
 // databaseFrom checks a database that was read.
 func databaseFrom(p *metapb.Database) (*Database, error) {
+	d, err := wishFrom(p)
+	if err == nil && !ring.Identified(d.Shards) {
+		return nil, fmt.Errorf("%w: ids of the copies of %q", errMalformed, d.Name)
+	}
+	return d, err
+}
+
+// wishFrom is databaseFrom for one that is to be created: its copies have no ids yet.
+func wishFrom(p *metapb.Database) (*Database, error) {
 	d := &Database{
 		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
 		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
-		Generation: p.Generation, Born: p.Born, Unnamed: p.Unnamed, FullGeneration: p.FullGeneration,
+		Generation: p.Generation, Born: p.Born, FullGeneration: p.FullGeneration,
 	}
 	for i, node := range p.Nodes {
 		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it
@@ -66,7 +75,7 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 		}
 		d.Shards[i] = ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Copies: copies}
 	}
-	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Valid(d.Shards) || !ring.Identified(d.Shards) {
+	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Valid(d.Shards) {
 		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
 	}
 	return d, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -14,41 +13,7 @@ import (
 )
 
 // The copies of databases are entries of their maps, with ids that are never given
-// again (ring.NewCopies). Programs of before copiesVersion know no ids; copies get theirs in one command (identify_copies)
-// when all members know them.
-
-// copiesVersion is the version of the cluster from which on copies have ids, overlapVersion
-// that from which on copies are added and leave, and ranges may overlap, moveVersion that from which on
-// a copy comes instead of one on another node.
-const (
-	copiesVersion  = 2
-	overlapVersion = 3
-	moveVersion    = 5
-)
-
-// newCopies returns the ids of copies that the command makes which is applied; all are 0
-// as long as copies have none.
-func (s *state) newCopies() *ring.NewCopies {
-	if s.clusterVersion < copiesVersion {
-		return &ring.NewCopies{}
-	}
-	return ring.IDsOf(s.index)
-}
-
-// identify gives ids to the copies of a database that have none, and reports whether
-// there were any. old: the database is of before, and its directories tell no ids.
-func (d *Database) identify(index uint64, old bool) bool {
-	shards, ok := ring.Identify(d.Shards, ring.IDsOf(index))
-	if ok {
-		d.Generation, d.Shards = index, shards
-		if old {
-			d.Unnamed = ring.LastID(index)
-		} else {
-			d.Born = index
-		}
-	}
-	return ok
-}
+// again (ring.NewCopies).
 
 // changeMaps changes the maps of databases. change gets a database that it may write
 // to, but for what it refers to, and reports whether it has changed its copies.
@@ -58,9 +23,7 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 	for db := range s.dbs.All() {
 		next := *db
 		if change(&next) {
-			if s.clusterVersion >= copiesVersion {
-				s.changed(db, &next)
-			}
+			s.changed(db, &next)
 			if changed++; changed <= maxPending {
 				e.events = append(e.events, Event{Kind: Changed, Old: db, New: &next})
 			}
@@ -75,7 +38,7 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 // changed notes that the command that is applied has changed the copies of a database.
 func (s *state) changed(old, db *Database) {
 	db.Generation = s.index
-	if s.clusterVersion >= overlapVersion && ring.FullChanged(old.Shards, db.Shards) {
+	if ring.FullChanged(old.Shards, db.Shards) {
 		db.FullGeneration = s.index
 	}
 }
@@ -83,7 +46,7 @@ func (s *state) changed(old, db *Database) {
 // changeCopies changes the states of copies. What a change was decided on may have
 // changed since; then it is passed over.
 func (s *state) changeCopies(changes []*metapb.CopyChange, e *effects) {
-	ids := s.newCopies() // of all databases together: one may be named twice
+	ids := ring.IDsOf(s.index) // of all databases together: one may be named twice
 	for len(changes) > 0 {
 		first, n := changes[0], 1
 		for n < len(changes) && changes[n].Name == first.Name && bytes.Equal(changes[n].Id, first.Id) {
@@ -151,9 +114,8 @@ func (c *Copies) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 // member; fault.Conflict: a copy may not be there. One that is there already stays.
 func (c *Copies) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
 	more := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
-	alone := c.fsm.clusterVersions().Usable >= moveVersion // programs of before do not know it
 	for i, a := range copies {
-		more.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone, Lost: a.Lost}
+		more.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Lost: a.Lost}
 	}
 	_, err := c.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: more}})
 	return err
@@ -172,9 +134,9 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		if _, member := s.nodes[a.Instead]; a.Lost && member {
 			return result{err: fault.Newf(fault.Conflict, "%s is a member of the cluster.", a.Instead)}
 		}
-		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead, Alone: a.Alone, Lost: a.Lost}
+		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead, Lost: a.Lost}
 	}
-	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
+	shards, ok := ring.Add(old.Shards, copies, ring.IDsOf(s.index))
 	if len(shards) > ring.MaxQ {
 		return result{err: fault.Newf(fault.Conflict, "A database has at most %d shards.", ring.MaxQ)}
 	}
@@ -207,44 +169,4 @@ func (c *Copies) CopyIn(name, node string) (*Database, ring.Copy, bool) {
 		}
 	}
 	return nil, ring.Copy{}, false
-}
-
-// identify has the copies of all databases get ids when every member knows them
-// and that was not done yet.
-func (c *Copies) identify(ctx context.Context, do func(context.Context, *metapb.Command) (result, error)) error {
-	s := c.fsm.load()
-	if s.clusterVersion >= copiesVersion || c.fsm.versions.known < copiesVersion || len(s.nodes) == 0 {
-		return nil
-	}
-	if err := s.permit(copiesVersion); err != nil {
-		return nil //nolint:nilerr // when the last member is upgraded
-	}
-	_, err := do(ctx, &metapb.Command{Op: &metapb.Command_IdentifyCopies{IdentifyCopies: &metapb.Nothing{}}})
-	return err
-}
-
-// keepIdentified does that as soon as the last member is upgraded, until ctx ends.
-func (c *Copies) keepIdentified(ctx context.Context) {
-	for c.fsm.load().clusterVersion < copiesVersion {
-		changed := c.fsm.nodesChanged.Next()
-		if err := c.identify(ctx, c.proposer.propose); err != nil && ctx.Err() == nil {
-			c.log.Warn("copies without ids", zap.Error(err))
-		}
-		select {
-		case <-changed:
-		case <-time.After(joinEvery): // it may have failed
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// identifyAs gives ids to the copies of the only node there is: those that its
-// directories tell, unless the map has one that is as new.
-func (d *Database) identifyAs(node string, there map[string]uint64, index uint64) {
-	told := func(r ring.Range) uint64 { return there[d.CopyName(r)] }
-	shards, old := ring.IdentifyAs(d.Shards, node, told, ring.IDsOf(index))
-	if d.Shards, d.Generation = shards, max(d.Generation, 1); old {
-		d.Unnamed = ring.LastID(index)
-	}
 }

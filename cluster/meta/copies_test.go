@@ -16,7 +16,7 @@ import (
 func copiesOf(m *Meta) string {
 	out := ""
 	for db := range m.Databases().All() {
-		out += fmt.Sprintf("%s %d %d", db.Name, db.Generation, db.Unnamed)
+		out += fmt.Sprintf("%s %d", db.Name, db.Generation)
 		for _, s := range db.Shards {
 			out += fmt.Sprint(s.Range, s.Copies)
 		}
@@ -25,21 +25,14 @@ func copiesOf(m *Meta) string {
 	return out
 }
 
-// TestCopiesGetIDs: copies have no ids as long as a member knows none. When the last one
-// is upgraded all get theirs, the same on every node, and a new copy in the place of
-// another one has an id that none had.
+// TestCopiesGetIDs: copies of a new database have ids that tell the command which created it, the same
+// on every node, and a new copy in the place of another one has an id that none had.
 func TestCopiesGetIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &testCluster{t: t}
 		t.Cleanup(g.close)
-		before := versions{1, func(c *metapb.Command) uint64 {
-			if neededVersion(c) > 1 {
-				t.Error("a program has got an operation that it does not know")
-			}
-			return 0
-		}}
 		for i := range 4 {
-			g.nodes[g.add(fmt.Sprintf("n%d@host", i), "")].versions = before
+			g.add(fmt.Sprintf("n%d@host", i), "")
 		}
 		g.nodes[0].founder = true
 		for i := range 4 {
@@ -50,45 +43,16 @@ func TestCopiesGetIDs(t *testing.T) {
 		if err := g.meta(1).ReplaceNode(t.Context(), "gone@host", "n1@host", false); err == nil {
 			t.Error("a node that never was is replaced")
 		}
-		for _, i := range []int{3, 0, 1, 2} {
-			g.stop(i)
-			g.nodes[i].versions = newVersions()
-			g.start(i)
-			g.waitReady(i)
-			create(t, g.meta(i), fmt.Sprintf("during%d", i))
-			if i == 2 {
-				break
-			}
-			for db := range g.meta(i).Databases().All() {
-				if db.Generation != 0 || db.Shards[0].Copies[0].ID != 0 {
-					t.Errorf("%s has ids already: %+v", db.Name, db)
-				}
-			}
-		}
-		agreed := func(what string) {
-			t.Helper()
-			g.wait(what, func() bool {
-				return !slices.ContainsFunc(g.nodes, func(p *testNode) bool { return copiesOf(p.meta) != copiesOf(g.meta(0)) })
-			})
-		}
-		g.wait("all have ids", func() bool {
-			for db := range g.meta(0).Databases().All() {
-				if db.Generation == 0 {
-					return false
-				}
-			}
-			return true
+		g.wait("all have the same ids", func() bool {
+			return !slices.ContainsFunc(g.nodes, func(p *testNode) bool { return copiesOf(p.meta) != copiesOf(g.meta(0)) })
 		})
-		agreed("all have the same ids")
-		create(t, g.meta(0), "new")
-		agreed("all have the new one")
-		db, _ := g.meta(0).Database("new")
-		if db.Unnamed != 0 || db.Generation == 0 || ring.CommandOf(db.Shards[0].Copies[0].ID) != db.Generation {
-			t.Errorf("%+v", db)
-		}
 		old, _ := g.meta(0).Database("old")
-		if old.Unnamed == 0 || old.Shards[0].Copies[0].ID > old.Unnamed {
-			t.Errorf("%+v", old)
+		for _, s := range old.Shards {
+			for _, c := range s.Copies {
+				if old.Born != old.Generation || ring.CommandOf(c.ID) != old.Born {
+					t.Errorf("%+v", old)
+				}
+			}
 		}
 
 		g.wait("three voters", func() bool { return len(g.meta(g.leader()).Voters()) == 3 })
@@ -112,7 +76,7 @@ func TestCopiesGetIDs(t *testing.T) {
 		}
 		now, _ := g.meta(by).Database("old")
 		fresh, ok := now.Copy(now.CopyName(now.Shards[0].Range), g.nodes[by].name)
-		if !ok || fresh.ID <= now.Unnamed || ring.CommandOf(fresh.ID) != now.Generation || now.Generation <= old.Generation {
+		if !ok || ring.CommandOf(fresh.ID) != now.Generation || now.Generation <= old.Generation || now.Born != old.Born {
 			t.Errorf("%+v in the place of %+v, %+v", fresh, gone, now)
 		}
 		if err := g.meta(by).raft.Load().Snapshot().Error(); err != nil {
@@ -133,7 +97,6 @@ func TestCopiesGetIDs(t *testing.T) {
 func TestStatesOfCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newState()
-		s.clusterVersion = copiesVersion
 		s.nodes = map[string]Node{"a": {Name: "a"}, "b": {Name: "b"}, "c": {Name: "c"}}
 		apply := func(c *metapb.Command) {
 			s.index++

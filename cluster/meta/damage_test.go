@@ -318,56 +318,32 @@ func TestRecoverFromOldCopy(t *testing.T) {
 	wantRecovered(t, dir, want)
 }
 
-// TestMetadataWithoutChecksums: those of an earlier version have no checksums, and get
-// them.
+// TestMetadataWithoutChecksums: a value or an entry without a checksum is damaged.
 func TestMetadataWithoutChecksums(t *testing.T) {
-	dir := t.TempDir()
-	want := city(t, dir)
-	path := filepath.Join(dir, "meta", logFile)
-	bolt, err := raftboltdb.New(boltOptions(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	checked := &checksum.Store{BoltStore: bolt}
-	for _, key := range stableKeys() {
-		if value, err := checked.Get(key); err == nil {
-			if err := bolt.Set(key, value); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	first, err := bolt.FirstIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := bolt.LastIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := first; i <= last; i++ {
-		var l raft.Log
-		if err := errors.Join(checked.GetLog(i, &l), bolt.StoreLog(&l)); err != nil {
+	for what, strip := range map[string]func(bolt *raftboltdb.BoltStore, checked *checksum.Store) error{
+		"value": func(bolt *raftboltdb.BoltStore, checked *checksum.Store) error {
+			name, err := checked.Get(nameKey())
+			return errors.Join(err, bolt.Set(nameKey(), name))
+		},
+		"entry": func(bolt *raftboltdb.BoltStore, checked *checksum.Store) error {
+			last, err := bolt.LastIndex()
+			var l raft.Log
+			return errors.Join(err, checked.GetLog(last, &l), bolt.StoreLog(&l))
+		},
+	} {
+		dir := t.TempDir()
+		want := city(t, dir)
+		bolt, err := raftboltdb.New(boltOptions(filepath.Join(dir, "meta", logFile)))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := bolt.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(checksum.DoneKey()) })
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if got, err := try(t, dir); err != nil || got != want {
-			t.Fatalf("starts with\n%s instead of\n%s, %v", got, want, err)
+		if err := errors.Join(strip(bolt, &checksum.Store{BoltStore: bolt}), bolt.Close()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(checksum.DoneKey())] == nil {
-		t.Errorf("afterwards: %q", s.problems)
+		if _, err := try(t, dir); !errors.Is(err, ErrDamaged) {
+			t.Errorf("starts with a %s that has no checksum: %v", what, err)
+		}
+		wantRecovered(t, dir, want)
 	}
 }
 
@@ -421,10 +397,10 @@ func TestEachValueHasAChecksum(t *testing.T) {
 		}
 		put("conf", []byte(key), value)
 	}
-	if len(put("conf", checksum.DoneKey(), nil)) == 0 {
+	if len(put("conf", checksum.LastKey(), nil)) == 0 {
 		t.Error("the last value is missing")
 	}
-	put("conf", checksum.DoneKey(), values[string(checksum.DoneKey())])
+	put("conf", checksum.LastKey(), values[string(checksum.LastKey())])
 	if hole := entries[len(entries)/2]; len(put("logs", hole[0], nil)) == 0 {
 		t.Errorf("entry %x is missing", hole[0])
 	} else if p := put("logs", hole[0], hole[1]); len(p) != 0 {

@@ -21,17 +21,11 @@ type Database struct {
 	PurgedInfosLimit int
 	Created          int64 // unix seconds; the number that Suffix spells
 
-	// Generation is the index of the command that changed the copies last. It and
-	// the ids of the copies are 0 until all members know copies with ids.
-	Generation uint64
+	Generation uint64 // index of the command that changed the copies last
 	// FullGeneration is the index of the command that changed last which copies are full; 0: none
-	// has since ranges may overlap.
+	// has since it was created.
 	FullGeneration uint64
-
-	Born uint64 // index of the command that created it; 0: that was before copies had ids
-	// Unnamed is up to which id copies may lie in directories that do not tell whose
-	// they are: of programs that knew no ids.
-	Unnamed uint64
+	Born           uint64 // index of the command that created it; 0: metadata were lost, it is known from its copies
 }
 
 // Q returns the number of ranges, as the API shows it.

@@ -87,9 +87,6 @@ func (l *leadership) prepare(ctx context.Context, r *raft.Raft, term uint64) err
 	if r.CurrentTerm() == term {
 		l.group.term.Store(term)
 	}
-	if err := l.copies.identify(ctx, l.proposer.submit); err != nil {
-		return err
-	}
 	return l.config.storeAdminHashes(ctx)
 }
 
@@ -102,7 +99,6 @@ func (l *leadership) startDuties(ctx context.Context, r *raft.Raft) (stop func()
 		wg.Go(func() { voters.Keep(ctx, l.votingGroup(r)) })
 		wg.Go(func() { l.watch(ctx, r) })
 	}
-	wg.Go(func() { l.copies.keepIdentified(ctx) })
 	return func() {
 		cancel()
 		wg.Wait()

@@ -61,14 +61,14 @@ func (s *state) replaceNode(c *metapb.ReplaceNode, e *effects) result {
 	if _, ok := s.nodes[by]; !ok {
 		return result{err: errNoNode(by)}
 	}
-	if s.clusterVersion >= copiesVersion && !c.Force { // programs of before refuse nothing here
+	if !c.Force {
 		if err := s.dispensable(name); err != nil {
 			return result{err: err}
 		}
 	}
 	s.removeNode(name, e) // if it is one still
 	s.changeMaps(func(db *Database) bool {
-		shards, ok := ring.Replace(db.Shards, name, by, s.newCopies())
+		shards, ok := ring.Replace(db.Shards, name, by, ring.IDsOf(s.index))
 		if ok {
 			db.Shards = shards
 		}
@@ -163,12 +163,6 @@ func (m *Members) ReplaceNode(ctx context.Context, old, by string, force bool) e
 	}
 	if err := m.checkRemovable(ctx, old); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
-	}
-	if s := m.fsm.load(); !force && s.clusterVersion < copiesVersion {
-		// Which copies are full is not in the map yet.
-		if err := s.permit(copiesVersion); err != nil {
-			return err
-		}
 	}
 	_, err := m.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by, Force: force}}})
 	return err

@@ -22,7 +22,7 @@ import (
 // DiskCopy is a copy that lies on this node's disk.
 type DiskCopy struct {
 	Name        string
-	ID          uint64 // that its directory tells; 0: none
+	ID          uint64 // that its directory tells
 	Partitioned bool
 }
 
@@ -218,8 +218,8 @@ func (r *remaking) add(f *found) {
 		"limits are the default", f.name, len(ranges))
 }
 
-// identifyCopies gives ids to copies that have none, and to those that are newer on the
-// disk than in what the metadata are made of, the ones that their directories tell.
+// identifyCopies gives new ids to copies that only the disk knows, and to those that are newer
+// there than in what the metadata are made of, the ones that their directories tell.
 func (r *remaking) identifyCopies() {
 	there := make(map[string]uint64, len(r.Copies))
 	for _, c := range r.Copies {
@@ -227,11 +227,11 @@ func (r *remaking) identifyCopies() {
 		r.base.state.index = max(r.base.state.index, ring.CommandOf(c.ID))
 	}
 	s := r.base.state
-	s.clusterVersion = max(s.clusterVersion, copiesVersion)
 	var dbs []*Database
 	for db := range s.dbs.All() {
 		next := *db
-		next.identifyAs(r.Self, there, s.index+1)
+		told := func(rng ring.Range) uint64 { return there[db.CopyName(rng)] }
+		next.Shards, next.Generation = ring.IdentifyAs(db.Shards, r.Self, told, ring.IDsOf(s.index+1)), max(db.Generation, 1)
 		dbs = append(dbs, &next)
 	}
 	s.dbs = databasesOf(dbs)
@@ -291,7 +291,7 @@ func (r *remaking) fill(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bolt.Close()) }()
-	store, err := checksum.New(bolt, stableKeys())
+	store, err := checksum.New(bolt)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/meta/metapb"
 	"divan/cluster/meta/sortedset"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -98,8 +99,6 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 		return s.removeNode(op.RemoveNode.Name, e)
 	case *metapb.Command_ReplaceNode:
 		return s.replaceNode(op.ReplaceNode, e)
-	case *metapb.Command_IdentifyCopies:
-		s.changeMaps(func(db *Database) bool { return db.identify(s.index, true) }, e)
 	case *metapb.Command_ChangeCopies:
 		s.changeCopies(op.ChangeCopies.Changes, e)
 	case *metapb.Command_AddCopies:
@@ -128,9 +127,7 @@ func (s *state) createDatabase(wish *Database, t *tombstones, e *effects) result
 	db := *wish
 	db.Created = t.nextSuffix(wish.Name, wish.Created)
 	db.Suffix = suffixOf(db.Created)
-	if s.clusterVersion >= copiesVersion {
-		db.identify(s.index, false)
-	}
+	db.Shards, db.Generation, db.Born = ring.Identify(wish.Shards, ring.IDsOf(s.index)), s.index, s.index
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Created, New: &db})
 	return result{db: &db}

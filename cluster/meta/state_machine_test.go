@@ -41,7 +41,7 @@ func (m *model) apply(c *metapb.Command, index uint64) fault.Kind {
 			m.uuid = op.Init.Uuid
 		}
 	case *metapb.Command_CreateDatabase:
-		db, err := databaseFrom(proto.CloneOf(op.CreateDatabase))
+		db, err := wishFrom(proto.CloneOf(op.CreateDatabase))
 		if err != nil {
 			return fault.Corruption
 		}
@@ -58,6 +58,13 @@ func (m *model) apply(c *metapb.Command, index uint64) fault.Kind {
 		}
 		db.Suffix = suffixOf(db.Created)
 		m.used[db.Name] = db.Created
+		db.Generation, db.Born = index, index
+		for i, id := 0, index<<16; i < len(db.Shards); i++ {
+			for j := range db.Shards[i].Copies {
+				id++
+				db.Shards[i].Copies[j].ID = id
+			}
+		}
 		m.dbs[db.Name] = *db
 	case *metapb.Command_DeleteDatabase:
 		db, ok := m.dbs[op.DeleteDatabase.Name]
@@ -99,12 +106,12 @@ func (m *model) apply(c *metapb.Command, index uint64) fault.Kind {
 			}
 		}
 	default:
-		return m.applyNode(c)
+		return m.applyNode(c, index)
 	}
 	return 0
 }
 
-func (m *model) applyNode(c *metapb.Command) fault.Kind {
+func (m *model) applyNode(c *metapb.Command, index uint64) fault.Kind {
 	switch op := c.Op.(type) {
 	case *metapb.Command_PutNode:
 		m.nodes[op.PutNode.Name] = nodeFrom(op.PutNode)
@@ -146,26 +153,25 @@ func (m *model) applyNode(c *metapb.Command) fault.Kind {
 		if _, ok := m.nodes[by]; !old || !ok {
 			return fault.NotFound
 		}
+		for _, db := range m.dbs {
+			if !op.ReplaceNode.Force && !ring.NodeDispensable(db.Shards, name) {
+				return fault.Conflict
+			}
+		}
 		delete(m.nodes, name)
-		m.replace(name, by)
+		m.replace(name, by, index)
 	}
 	return 0
 }
 
-func (m *model) replace(old, by string) {
+func (m *model) replace(old, by string, index uint64) {
 	for name, db := range m.dbs {
-		var shards []ring.Shard
-		for _, s := range db.Shards {
-			var nodes []string
-			for _, n := range s.Nodes() {
-				if n == old && !slices.Contains(s.Nodes(), by) {
-					n = by
-				}
-				if n != old {
-					nodes = append(nodes, n)
-				}
-			}
-			shards = append(shards, ring.Shard{Range: s.Range, Copies: ring.CopiesOn(nodes...)})
+		shards, changed := ring.Replace(db.Shards, old, by, ring.IDsOf(index))
+		if !changed {
+			continue
+		}
+		if db.Generation = index; ring.FullChanged(db.Shards, shards) {
+			db.FullGeneration = index
 		}
 		db.Shards = shards
 		m.dbs[name] = db

@@ -160,7 +160,6 @@ func (s *survey) readLog(path string, keep bool) {
 	if info.Size() == 0 { // made, and nothing else
 		return
 	}
-	checked, bare := false, "" // whether values have checksums, and one that has none
 	boltfile.Read(f, info.Size(), []string{"conf", "logs"}, boltfile.Visitor{
 		Problem: func(text string) { s.problemf("%s: %s", logFile, text) },
 		Pair: func(bucket string, key, value []byte) {
@@ -168,10 +167,7 @@ func (s *survey) readLog(path string, keep bool) {
 				s.readEntry(key, value, keep)
 				return
 			}
-			value, has, err := checksum.VerifyValue(key, value)
-			if checked = checked || has; !has {
-				bare = string(key)
-			}
+			value, err := checksum.VerifyValue(key, value)
 			if err != nil {
 				s.problemf("%s: %v", logFile, err)
 				return
@@ -179,11 +175,8 @@ func (s *survey) readLog(path string, keep bool) {
 			s.stable[string(key)] = slices.Clone(value)
 		},
 	})
-	switch _, all := s.stable[string(checksum.DoneKey())]; {
-	case checked && !all:
+	if _, all := s.stable[string(checksum.LastKey())]; !all && len(s.stable)+len(s.entries) > 0 {
 		s.problemf("%s: values are missing", logFile)
-	case checked && bare != "":
-		s.problemf("%s: %s has no checksum", logFile, bare)
 	}
 }
 
@@ -262,11 +255,3 @@ func applyEntries(s *state, marks *tombstones, entries []*raft.Log, next uint64)
 
 // termKey is where Raft has its term.
 func termKey() []byte { return []byte("CurrentTerm") }
-
-// stableKeys are the keys that values without checksums may have.
-func stableKeys() [][]byte {
-	return [][]byte{
-		termKey(), []byte("LastVoteTerm"), []byte("LastVoteCand"), // of Raft
-		committedKey(), soleMemberKey(), groupIDKey(), identityKey(), nameKey(),
-	}
-}

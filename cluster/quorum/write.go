@@ -213,13 +213,7 @@ func Usable(err error) bool {
 	if _, final := errors.AsType[finalError](err); final {
 		return true
 	}
-	switch fault.KindOf(err) {
-	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy, fault.Closed,
-		fault.Corruption, fault.InsufficientStorage, fault.Busy, fault.StaleMap:
-		return false
-	default:
-		return true
-	}
+	return fault.ClassOf(err) == fault.Answer
 }
 
 // finalError is one that Usable is true of.
@@ -243,12 +237,7 @@ func Doubtful(err error) bool {
 	if errors.As(err, &sent) && sent.NotSent() {
 		return false
 	}
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.NoCopy, fault.Closed, fault.Busy, fault.StaleMap:
-		return false
-	default:
-		return true
-	}
+	return fault.Doubtful(err)
 }
 
 // Telling returns that one of two errors of different copies that says more
@@ -266,21 +255,11 @@ func Telling(old, next error) error {
 func telling(err error) int {
 	_, final := errors.AsType[finalError](err)
 	switch {
-	case absent(err) && !final:
+	case fault.ClassOf(err) == fault.Absent && !final:
 		return 0
 	case !Usable(err) && !fault.Is(err, fault.NoCopy):
 		return 1
 	default:
 		return 2
-	}
-}
-
-// absent reports whether err only says that a copy was not there.
-func absent(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.NodeDown, fault.Closed:
-		return true
-	default:
-		return false
 	}
 }

@@ -102,7 +102,7 @@ func (c *Copier) documents(ctx context.Context, ids []string) error {
 	for part := range slices.Chunk(ids, max(c.batch, 1)) {
 		reqs := make([]shard.OpenRevsRequest, len(part))
 		for i, id := range part {
-			reqs[i] = shard.OpenRevsRequest{ID: id, All: true, HeadOnly: true}
+			reqs[i] = shard.OpenRevsRequest{ID: id, All: true, HeadOnly: true, RevOnly: true}
 		}
 		found, err := c.open(ctx, reqs)
 		if err != nil {

@@ -59,7 +59,7 @@ func newFS() vfs.FS { return vfs.NewMem() }
 
 func (n *node) open() {
 	n.t.Helper()
-	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: n.fs, CacheBytes: 8 << 20, SmallStores: true})
+	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: n.fs, CacheBytes: 8 << 20})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// joinEvery is how often this node looks what its joining copies lack.
+	// joinEvery is how often this node looks what its joining copies lack. More often, the map
+	// would change faster than coordinators hear of it.
 	joinEvery = time.Second
 	// askEvery is how often the other nodes are asked again to push to one.
 	askEvery = 5 * time.Second
@@ -39,9 +40,23 @@ type joining struct {
 	// ids of the full copies that have brought it all they had, with the generation of the map that
 	// their nodes knew; if it leaves: of those to which it has
 	filled map[uint64]uint64
-	asked  map[string]time.Time // nodes that were asked to push, and when; if it leaves: names of copies
+	asked  map[pushRequest]asked
 	index  indexing
 	tried  time.Time // when its indexes were begun
+}
+
+// asked says when a push was asked for, and which generation of the map was known then.
+type asked struct {
+	at         time.Time
+	generation uint64
+}
+
+// ask adds a push to asks, unless it was asked for a moment ago and the same copies are full still.
+func (j *joining) ask(p pushRequest, db *meta.Database, now time.Time, asks map[pushRequest]struct{}) {
+	if last := j.asked[p]; last.generation != db.FullGeneration || now.Sub(last.at) >= askEvery {
+		j.asked[p] = asked{now, db.FullGeneration}
+		asks[p] = struct{}{}
+	}
 }
 
 // indexing is how far the indexes of a copy are that is filled.
@@ -261,9 +276,8 @@ func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pu
 		return filled
 	}
 	for _, f := range full {
-		if !j.has(f.ID, db) && now.Sub(j.asked[f.Node]) >= askEvery {
-			j.asked[f.Node] = now
-			asks[pushRequest{f.Node, one.name, r.o.Node}] = struct{}{}
+		if !j.has(f.ID, db) {
+			j.ask(pushRequest{f.Node, one.name, r.o.Node}, db, now, asks)
 		}
 	}
 	return nil
@@ -285,9 +299,8 @@ func (r *Repair) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pus
 		return true
 	}
 	for _, f := range fullOver(db, s.Range) {
-		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
-			j.asked[f.name] = now
-			asks[pushRequest{r.o.Node, f.name, f.Node}] = struct{}{}
+		if !j.has(f.ID, db) {
+			j.ask(pushRequest{r.o.Node, f.name, f.Node}, db, now, asks)
 		}
 	}
 	return false
@@ -331,7 +344,7 @@ func (j *joining) has(id uint64, db *meta.Database) bool {
 func (j *joins) of(one joiner) *joining {
 	known := j.byCopy[one]
 	if known == nil {
-		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]time.Time)}
+		known = &joining{filled: make(map[uint64]uint64), asked: make(map[pushRequest]asked)}
 		j.byCopy[one] = known
 	}
 	return known
@@ -350,11 +363,19 @@ func (r *Repair) askFull(ctx context.Context, asks map[pushRequest]struct{}) {
 // filledBy notes that another copy has brought a joining copy of this node all that it
 // had. A copy that does not join any more is passed over.
 func (r *Repair) filledBy(m *message) {
-	_, one, ok := r.o.Meta.CopyIn(m.Copy, r.o.Node)
+	db, one, ok := r.o.Meta.CopyIn(m.Copy, r.o.Node)
 	if !ok || one.ID != m.Target || one.State != ring.StateJoining {
 		return
 	}
 	r.joins.mu.Lock()
-	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = m.Known
-	r.joins.mu.Unlock()
+	defer r.joins.mu.Unlock()
+	j := r.joins.of(joiner{m.Copy, one.ID})
+	j.filled[m.Source] = m.Known
+	if m.Known < db.FullGeneration { // its node learns of the newer map in a moment: it is asked at the next look
+		for p := range j.asked {
+			if by, ok := db.Copy(m.Copy, p.by); ok && by.ID == m.Source {
+				delete(j.asked, p)
+			}
+		}
+	}
 }

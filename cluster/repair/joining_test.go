@@ -174,7 +174,7 @@ func TestJoiningCopiesDoNotFill(t *testing.T) {
 		w.fill(20)
 		a, b, c, d := w.node(0), w.node(1), w.node(2), w.node(3)
 		w.whenTold(func(from string, m message) {
-			if from != a.name && from != d.name || m.Source != a.copyID() && m.Source != d.copyID() {
+			if _, one, ok := w.group.CopyIn(m.Copy, from); !ok || one.ID != m.Source || one.State != ring.StateFull {
 				t.Errorf("%s tells that copy %d has filled %d", from, m.Source, m.Target)
 			}
 		})
@@ -367,9 +367,9 @@ func TestWhatIsToldCounts(t *testing.T) {
 		c.lose()
 		between := b.copyID()
 		b.lose()
-		tell := func(copyName string, target, source uint64) {
+		tellBy := func(known uint64, copyName string, target, source uint64) {
 			t.Helper()
-			text, err := json.Marshal(message{Op: opFilled, Copy: copyName, Target: target, Source: source})
+			text, err := json.Marshal(message{Op: opFilled, Copy: copyName, Target: target, Source: source, Known: known})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,6 +378,10 @@ func TestWhatIsToldCounts(t *testing.T) {
 			}
 		}
 		db, _ := w.group.Database("db")
+		tell := func(copyName string, target, source uint64) {
+			t.Helper()
+			tellBy(db.FullGeneration, copyName, target, source)
+		}
 		tell(b.copy, full, a.copyID()) // about the copy that was lost
 		tell(b.copy, full, d.copyID())
 		tell(b.copy, between, a.copyID()) // and about the one after it
@@ -395,6 +399,7 @@ func TestWhatIsToldCounts(t *testing.T) {
 		tell(b.copy, b.copyID(), 1<<60) // from none
 		tell(b.copy, b.copyID(), a.copyID())
 		tell(b.copy, b.copyID(), a.copyID())
+		tellBy(db.FullGeneration-1, b.copy, b.copyID(), d.copyID()) // of when another copy was full
 		w.wait(joinTime)
 		b.wantFull(false, "only one of two full ones has filled it")
 		tell(b.copy, b.copyID(), d.copyID())

@@ -211,13 +211,13 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
 	defer p.progress.stall.Stop()
 	role := r.role(db, it)
-	if role.fence != 0 && it.drained != role.fence {
+	if fence := (fence{role.fence, db.FullGeneration}); fence.of != 0 && it.drained != fence {
 		// This node knows that the target joins, or the source leaves. What it lets in from here on
 		// gets to the target by itself.
 		if err := r.o.Local.Writes.Drain(ctx); err != nil {
 			return failed
 		}
-		it.drained = role.fence
+		it.drained = fence
 	}
 	o, err := p.run(ctx)
 	if err == nil {

@@ -68,7 +68,7 @@ type item struct {
 	behind   uint64 // sequences of the source that the target did not have at the last look
 	begun    time.Time
 	locals   uint64 // id of the copy that has got the local documents
-	drained  uint64 // id of the joining or leaving copy for which the writes of before have ended; see role
+	drained  fence  // for which the writes of before have ended; see role
 	progress *progress
 }
 
@@ -197,6 +197,10 @@ func (s *schedule) start(now time.Time, limit int) (begin []*item, wake time.Tim
 
 // maxLater bounds the look for work for other nodes behind that for a busy one.
 const maxLater = 1000
+
+// fence is a copy that joins or leaves, and the generation of the full copies that this node has
+// heard of: a push tells both, so that what this node let in before has to have ended.
+type fence struct{ of, full uint64 }
 
 // ending is how a push ended.
 type ending int

@@ -31,9 +31,19 @@ func answering(t *testing.T) (*Local, Remote) {
 	return local, p
 }
 
+// asThird makes the copy for tests anew, as the one with id 3.
+func asThird(t *testing.T, local *Local) *Local {
+	t.Helper()
+	copies := local.held.Shards.Copies
+	if err := errors.Join(copies.Drop(t.Context(), testCopy), copies.Create(t.Context(), testCopy, shard.CreateOptions{ID: 3})); err != nil {
+		t.Fatal(err)
+	}
+	return local
+}
+
 func admitted(t *testing.T, local *Local, p Remote) {
 	t.Helper()
-	const named, unnamed, absent = "shards/00000000-ffffffff/named.1763600000", testCopy, "shards/00000000-ffffffff/none.1763600000"
+	const named, absent = "shards/00000000-ffffffff/named.1763600000", "shards/00000000-ffffffff/none.1763600000"
 	if err := local.held.Shards.Copies.Create(t.Context(), named, shard.CreateOptions{ID: 5}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,18 +56,12 @@ func admitted(t *testing.T, local *Local, p Remote) {
 		}{
 			{named, 5, Place{ID: 5, Generation: 7}, true},
 			{named, 5, Place{}, true},
-			{named, 0, Place{ID: 5, Generation: 7}, true},
-			{named, 0, Place{ID: 6, Generation: 7}, true},
+			{named, 0, Place{ID: 5, Generation: 7}, false},
+			{named, 0, Place{}, false},
 			{named, 4, Place{ID: 5, Generation: 7}, false},
 			{named, 4, Place{}, false},
 			{named, 5, Place{ID: 6, Generation: 7}, false},
 			{named, 6, Place{ID: 6, Generation: 7}, false}, // an earlier copy has left the directory
-			{named, 6, Place{ID: 6, Generation: 7, Unnamed: true}, false},
-			{unnamed, 3, Place{ID: 3, Generation: 7, Unnamed: true}, true},
-			{unnamed, 0, Place{ID: 3, Generation: 7, Unnamed: true}, true},
-			{unnamed, 4, Place{ID: 3, Generation: 7, Unnamed: true}, false},
-			{unnamed, 4, Place{ID: 4, Generation: 7}, false},
-			{unnamed, 3, Place{}, false},
 			{absent, 1, Place{ID: 1, Generation: 7}, false},
 			{absent, 1, Place{}, false},
 		} {
@@ -191,7 +195,8 @@ func counted(call string) bool {
 func TestOlderMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p := answering(t)
-		local.held.Place = func(string) Place { return Place{ID: 3, Generation: 7, Unnamed: true} }
+		asThird(t, local)
+		local.held.Place = func(string) Place { return Place{ID: 3, Generation: 7} }
 		for at, copies := range map[string]Copies{"here": local, "elsewhere": p} {
 			to := func(id, generation uint64) map[string]func(ctx context.Context) error {
 				c := Copy{At: copies, To: wire.Addressee{Copy: id, Generation: generation}}
@@ -208,13 +213,12 @@ func TestOlderMap(t *testing.T) {
 			expect(t.Context(), t, to(3, 7), expected{at + ", by the same map", anyCall, fault.StaleMap})
 			expect(t.Context(), t, to(3, 6), expected{at + ", by an older one", func(call string) bool { return !counted(call) && call != "open_revs_many" }, fault.StaleMap})
 			expect(t.Context(), t, to(2, 6), expected{at + ", by an older one, another copy", noCall, fault.StaleMap})
-			expect(t.Context(), t, to(0, 0), expected{at + ", by none", anyCall, fault.StaleMap})
 			_, err := Open.On(t.Context(), Copy{At: copies, To: wire.Addressee{Copy: 3, Generation: 6}}, shard.OpenRequest{Copy: testCopy, ID: "d"})
 			if newer := fault.NewerMap(err); newer != 7 {
 				t.Errorf("%s: it tells of the map %d", at, newer)
 			}
 		}
-		local.held.Place = func(string) Place { return Place{ID: 3, State: ring.StateJoining, Generation: 7, Unnamed: true} }
+		local.held.Place = func(string) Place { return Place{ID: 3, State: ring.StateJoining, Generation: 7} }
 		expect(t.Context(), t, calls(Copy{At: local, To: wire.Addressee{Copy: 3, Generation: 6}}, testCopy), expected{"by an older map in which it was full", func(call string) bool { return writes()[call] && !counted(call) }, fault.StaleMap})
 	})
 }
@@ -275,14 +279,14 @@ func TestNewerMapIsHeardOf(t *testing.T) {
 		passes bool
 		kind   fault.Kind
 	}{
-		{name: "that very one", heard: Place{ID: 3, Generation: 9, Unnamed: true}, passes: true},
-		{name: "one that is still newer", heard: Place{ID: 3, Generation: 10, Unnamed: true}, kind: fault.StaleMap},
-		{name: "one in which it joins", heard: Place{ID: 3, State: ring.StateJoining, Generation: 9, Unnamed: true}, kind: fault.Unavailable},
+		{name: "that very one", heard: Place{ID: 3, Generation: 9}, passes: true},
+		{name: "one that is still newer", heard: Place{ID: 3, Generation: 10}, kind: fault.StaleMap},
+		{name: "one in which it joins", heard: Place{ID: 3, State: ring.StateJoining, Generation: 9}, kind: fault.Unavailable},
 		{name: "one with another copy here", heard: Place{ID: 4, Generation: 9}, kind: fault.NoCopy},
 		{name: "none", err: fault.New(fault.Unavailable, "not yet"), kind: fault.Unavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			local := newLocal(t) //nolint:contextcheck // the test's own ends with it
+			local := asThird(t, newLocal(t)) //nolint:contextcheck // the test's own ends with it
 			place, waits := Place{ID: 2, Generation: 8}, 0
 			local.held.Place = func(string) Place { return place }
 			local.held.Heard = func(_ context.Context, generation uint64) error {
@@ -305,13 +309,9 @@ func TestNewerMapIsHeardOf(t *testing.T) {
 			if (err == nil) != tc.passes || !tc.passes && fault.KindOf(err) != tc.kind || waits != 1 {
 				t.Errorf("%v, %d waits", err, waits)
 			}
-			place, waits = Place{ID: 3, Generation: 9, Unnamed: true}, 0
+			place, waits = Place{ID: 3, Generation: 9}, 0
 			if _, err := Info.On(ctx, c, testCopy); err != nil || waits != 0 {
 				t.Errorf("by the map that is here: %v, %d waits", err, waits)
-			}
-			place = Place{ID: 3, Generation: 8, Unnamed: true}
-			if _, err := Info.On(ctx, Copy{At: local}, testCopy); err != nil || waits != 0 {
-				t.Errorf("by none: %v, %d waits", err, waits)
 			}
 		})
 	}
@@ -335,7 +335,7 @@ func TestCopyIsMade(t *testing.T) {
 		{what: "none", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 5, Generation: 7}, err: fault.New(fault.NoCopy, "gone"), made: true},
 		{what: "nothing for a copy that is not here", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 6, Generation: 7}, id: 6},
 		{what: "nothing for an older map", to: wire.Addressee{Copy: 5, Generation: 6}, place: Place{ID: 5, Generation: 7}, id: 5},
-		{what: "nothing for one without ids", place: Place{ID: 5, Generation: 7}, id: 5},
+		{what: "nothing for none", place: Place{ID: 5, Generation: 7}, id: 5},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
 			local := newLocal(t)
@@ -360,11 +360,11 @@ func TestCopyIsMade(t *testing.T) {
 // TestWritesAreFenced: changes that coordinators count are under way, for the fence, from
 // before the map is looked at until they are over, also those that are refused.
 func TestWritesAreFenced(t *testing.T) {
-	local := newLocal(t)
+	local := asThird(t, newLocal(t))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	fence := &local.held.Shards.Writes
-	for _, place := range []Place{{ID: 3, Generation: 7, Unnamed: true}, {ID: 4, Generation: 8}} {
+	for _, place := range []Place{{ID: 3, Generation: 7}, {ID: 4, Generation: 8}} {
 		for call, f := range calls(Copy{At: local, To: wire.Addressee{Copy: 3, Generation: 7}}, testCopy) {
 			underWay := false
 			local.held.Place = func(string) Place {

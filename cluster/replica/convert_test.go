@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"math"
 	"reflect"
 	"testing"
 
@@ -86,6 +87,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		} else {
 			v.SetInt(rapid.Int64().Draw(t, "int"))
 		}
+	case reflect.Int32: // an index
+		v.SetInt(int64(rapid.Int32Range(0, math.MaxInt32).Draw(t, "index")))
 	case reflect.Uint8:
 		v.SetUint(uint64(rapid.Uint8().Draw(t, "byte")))
 	case reflect.Uint64:
@@ -162,6 +165,16 @@ func curb(t *rapid.T, v any) {
 	case *shard.Change:
 		if v.Leaves == nil {
 			v.Leaves = []doc.Rev{{Pos: 1, ID: "x"}}
+		}
+	case *view.Batch: // a document is repeated by the rows behind it
+		var last *shard.Doc
+		for i := range v.Rows {
+			r := &v.Rows[i]
+			if repeated := r.Repeated; repeated && last != nil {
+				r.RepeatDoc(last)
+			} else if r.Repeated = false; r.Doc != nil {
+				last = r.Doc
+			}
 		}
 	case *find.Batch:
 		if !v.Moved {

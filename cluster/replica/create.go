@@ -12,7 +12,7 @@ import (
 // another node says about the state of the copy does not count.
 type CreateRequest struct {
 	Copy        string
-	ID          uint64 // of the copy in the map; 0: copies have none
+	ID          uint64 // of the copy in the map
 	Partitioned bool
 }
 

@@ -81,6 +81,3 @@ func (l *Local) DiskFull() error { return l.held.Shards.Copies.DiskFull() }
 
 // Names lists the copies, sorted.
 func (l *Local) Names() ([]string, error) { return l.held.Shards.Copies.Names() }
-
-// AllRebuilding lists the copies that programs of before have marked as incomplete.
-func (l *Local) AllRebuilding() []string { return l.held.Shards.Copies.AllRebuilding() }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
-	"divan/storage/marks"
 )
 
 // calls is every call on a copy that may be refused.
@@ -217,40 +214,12 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestMarkOfBefore: a copy that a program of before has marked as incomplete reads and decides
-// nothing until it loses the mark, under any map and for any caller but repair.
-func TestMarkOfBefore(t *testing.T) {
-	fs := vfs.NewMem()
-	m := marks.Set{Folder: marks.Folder{FS: fs, Path: "/data/rebuilding", Ensure: func(dir string) error { return fs.MkdirAll(dir, 0o755) }}}
-	if err := m.Load(); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Add(testCopy); err != nil {
-		t.Fatal(err)
-	}
-	g := newLocalOn(t, fs)
-	if marked := g.AllRebuilding(); len(marked) != 1 || marked[0] != testCopy {
-		t.Fatalf("marks of %q", marked)
-	}
-	g.held.Place = func(string) Place { return Place{ID: 3, Generation: 7, Unnamed: true} }
-	some := func(call string) bool { return writes()[call] }
-	for _, to := range []wire.Addressee{{}, {Copy: 3, Generation: 7}} {
-		of := calls(Copy{At: g, To: to}, testCopy)
-		expect(t.Context(), t, of, expected{"with its mark", some, fault.Unavailable})
-		expect(wire.ForRepair(t.Context()), t, of, expected{"with its mark, for repair", anyCall, fault.Unavailable})
-	}
-	if err := g.held.Shards.Copies.EndRebuilding(testCopy); err != nil {
-		t.Fatal(err)
-	}
-	expect(t.Context(), t, calls(Copy{At: g}, testCopy), expected{"without it", anyCall, fault.Unavailable})
-}
-
 func BenchmarkCheckIdle(b *testing.B) {
 	g := newLocal(b)
 	g.held.Place = func(string) Place { return Place{ID: 3, Generation: 7} }
 	to, d := wire.Addressee{Copy: 3, Generation: 7}, demand{counted: true}
 	for b.Loop() {
-		if _, err := g.check(b.Context(), testCopy, to, d); err != nil {
+		if err := g.check(b.Context(), testCopy, to, d); err != nil {
 			b.Fatal(err)
 		}
 	}

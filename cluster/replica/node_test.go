@@ -26,12 +26,7 @@ const testCopy = "shards/00000000-ffffffff/db.1763600000"
 // newLocal returns copies in memory, with one copy.
 func newLocal(tb testing.TB) *Local {
 	tb.Helper()
-	return newLocalOn(tb, vfs.NewMem())
-}
-
-// newLocalOn is newLocal on a file system where there is no copy yet.
-func newLocalOn(tb testing.TB, fs vfs.FS) *Local {
-	tb.Helper()
+	fs := vfs.NewMem()
 	e, err := storage.NewEngine(storage.Options{Dir: "/data", FS: fs, CacheBytes: 8 << 20})
 	if err != nil {
 		tb.Fatal(err)

@@ -34,8 +34,7 @@ var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
 type OpenRevsManyRequest struct {
 	Copy string
 	Docs []shard.OpenRevsRequest // of which Copy is not looked at
-	// MaxBytes is how much of bodies is answered, about; what is beyond has
-	// fault.RequestTooLarge. The first document is always answered. 0: no bound.
+	// MaxBytes bounds the documents of the answer; see shard.Local.OpenRevsMany.
 	MaxBytes int
 }
 
@@ -76,13 +75,14 @@ func decodeRevsAnswer(m *wirepb.RevResults) shard.RevsAnswer {
 // encodeOpenRevs leaves out the copy, which stands before a list of requests.
 func encodeOpenRevs(q *shard.OpenRevsRequest, m *wirepb.OpenRevsRequest) {
 	m.Id, m.Revs, m.All, m.Latest = q.ID, encodeRevs(q.Revs, nil), q.All, q.Latest
-	m.WithPath, m.HeadOnly, m.RevsLimit = q.WithPath, q.HeadOnly, int64(q.RevsLimit)
+	m.WithPath, m.HeadOnly, m.RevOnly = q.WithPath, q.HeadOnly, q.RevOnly
+	m.RevsLimit, m.MaxBytes = int64(q.RevsLimit), int64(q.MaxBytes)
 }
 
 func decodeOpenRevs(m *wirepb.OpenRevsRequest) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
 		Copy: name(m.Copy), ID: name(m.Id), Revs: decodeRevs(m.Revs), All: m.All, Latest: m.Latest,
-		WithPath: m.WithPath, HeadOnly: m.HeadOnly, RevsLimit: int(m.RevsLimit),
+		WithPath: m.WithPath, HeadOnly: m.HeadOnly, RevOnly: m.RevOnly, RevsLimit: int(m.RevsLimit), MaxBytes: int(m.MaxBytes),
 	}
 }
 

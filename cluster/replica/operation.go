@@ -136,7 +136,7 @@ func all() []served {
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
 		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
 		Create, Drop, Info, Partition, Compact,
-		ViewQuery, ViewInfo, ViewCompact, ViewCleanup,
+		ViewQuery, ViewInfo, ViewCompact,
 		Search, SearchInfo, IndexCleanup,
 	}
 }

@@ -25,12 +25,9 @@ const (
 
 // Place is the entry for a copy under a name here in this node's map of a database.
 type Place struct {
-	ID         uint64 // 0: the map has none here, or copies have no ids yet
+	ID         uint64 // 0: the map has none here
 	State      ring.State
 	Generation uint64 // of the map; 0: there is none
-	// Unnamed: the directory need not tell which copy it is; a program that knew no
-	// ids has made it.
-	Unnamed bool
 }
 
 // demand holds the requirements of a call on its copy.
@@ -43,8 +40,7 @@ type demand struct {
 // admit refuses a call for a copy that must not answer it, and otherwise keeps another
 // copy from taking its place until the call is over.
 func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d demand) (shard.Hold, error) {
-	p, err := l.check(ctx, name, to, d)
-	if err != nil || to.Copy == 0 || d.unheld {
+	if err := l.check(ctx, name, to, d); err != nil || d.unheld {
 		return shard.Hold{}, err
 	}
 	hold, err := l.held.Shards.Copies.Hold(ctx, name)
@@ -56,7 +52,7 @@ func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d dem
 	if err != nil {
 		return shard.Hold{}, err
 	}
-	if id := hold.ID(); id != to.Copy && (id != 0 || !p.Unnamed) {
+	if hold.ID() != to.Copy {
 		hold.End()
 		return shard.Hold{}, errNoCopy()
 	}
@@ -64,29 +60,27 @@ func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d dem
 }
 
 // check refuses a call for what the node or the copy is.
-func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d demand) (p Place, err error) {
+func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d demand) error {
 	repair := wire.IsRepair(ctx)
 	switch {
 	case l.closed != nil && l.closed() && !repair:
-		return p, errMaintenance()
+		return errMaintenance()
 	case d.needs != Dropped && l.deleted != nil && l.deleted(name):
-		return p, errNoCopy()
-	case d.needs == Complete && !repair && l.held.Shards.Copies.Rebuilding(name):
-		return p, errIncomplete()
-	case to.Copy == 0 || l.held.Place == nil || d.needs == Dropped:
-		return p, nil
+		return errNoCopy()
+	case l.held.Place == nil || d.needs == Dropped:
+		return nil
 	}
-	p = l.held.Place(name)
+	p := l.held.Place(name)
 	if p.Generation < to.Generation && l.held.Heard != nil && !d.unheld { // watches wait for each other
 		if err := l.held.Heard(ctx, to.Generation); err != nil {
-			return p, err
+			return err
 		}
 		p = l.held.Place(name)
 	}
 	if repair {
-		return p, nil // goes by the ids of directories
+		return nil // goes by the ids of directories
 	}
-	return p, p.judge(to, d)
+	return p.judge(to, d)
 }
 
 // judge compares a call with the map. Answers that a coordinator counts are of one

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/view"
 	"divan/storage/fault"
 )
@@ -270,7 +271,7 @@ func TestViews(t *testing.T) {
 		if _, err := ViewCompact.On(t.Context(), Copy{At: p}, of); err != nil {
 			t.Error(err)
 		}
-		if _, err := ViewCleanup.On(t.Context(), Copy{At: p}, CleanupRequest{Copy: testCopy}); err != nil {
+		if _, err := IndexCleanup.On(t.Context(), Copy{At: p}, CleanupRequest{Copy: testCopy, Type: index.View}); err != nil {
 			t.Error(err)
 		}
 		info, err := ViewInfo.On(t.Context(), Copy{At: local}, of)

@@ -2,8 +2,10 @@ package replica
 
 import (
 	"context"
+	"math"
 
 	"divan/cluster/wire/wirepb"
+	"divan/shard"
 	"divan/shard/view"
 )
 
@@ -43,7 +45,7 @@ func encodeViewRequest(q *view.Request) *wirepb.ViewRequest {
 	return &wirepb.ViewRequest{
 		Copy: q.Copy, Signature: q.Signature, Definition: q.Definition, View: q.View, Design: q.Design,
 		Update: uint32(q.Update), Desc: q.Desc, Limit: int64(q.Limit), Partition: q.Partition,
-		Reduce: q.Reduce, GroupLevel: int64(q.GroupLevel), IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts,
+		Reduce: q.Reduce, GroupLevel: int64(q.GroupLevel), IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Repeats: q.Repeats,
 		Ranges: encodeList(q.Ranges, func(r *view.KeyRange, m *wirepb.ViewRange) { m.Lo, m.Hi = encodeBound(&r.Lo), encodeBound(&r.Hi) }),
 	}
 }
@@ -52,7 +54,7 @@ func decodeViewRequest(m *wirepb.ViewRequest) view.Request {
 	return view.Request{
 		Copy: name(m.Copy), Signature: name(m.Signature), Definition: m.Definition, View: name(m.View), Design: name(m.Design),
 		Update: view.Update(m.Update), Desc: m.Desc, Limit: int(m.Limit), Partition: m.Partition,
-		Reduce: m.Reduce, GroupLevel: int(m.GroupLevel), IncludeDocs: m.IncludeDocs, Conflicts: m.Conflicts,
+		Reduce: m.Reduce, GroupLevel: int(m.GroupLevel), IncludeDocs: m.IncludeDocs, Conflicts: m.Conflicts, Repeats: m.Repeats,
 		Ranges: decodeList(m.Ranges, func(m *wirepb.ViewRange) view.KeyRange {
 			return view.KeyRange{Lo: decodeBound(m.Lo), Hi: decodeBound(m.Hi)}
 		}),
@@ -75,15 +77,28 @@ func decodeBound(m *wirepb.ViewBound) view.Bound {
 }
 
 func encodeViewRow(r *view.Row, m *wirepb.ViewRow) {
-	m.Range, m.Sort, m.Key, m.Value, m.Id, m.Doc = uint64(r.Range), r.Sort, r.Key, r.Value, r.ID, encodeDoc(r.Doc, m.Doc)
+	m.Range, m.Sort, m.Key, m.Value, m.Id = uint64(r.Range), r.Sort, r.Key, r.Value, r.ID
+	if m.RepeatedDoc = r.Repeated; r.Repeated {
+		m.Doc = nil
+	} else {
+		m.Doc = encodeDoc(r.Doc, m.Doc)
+	}
 }
 
 // decodeViewRows appends rows and documents of a message to a batch.
 func decodeViewRows(m *wirepb.ViewRows, b *view.Batch) {
-	docs := roomFor(m.Rows)
+	docs, first := roomFor(m.Rows), len(b.Rows)
 	b.Rows = appendList(b.Rows, m.Rows, func(m *wirepb.ViewRow) view.Row {
 		return view.Row{
-			Range: int(m.Range), Sort: filled(m.Sort), Key: filled(m.Key), Value: filled(m.Value), ID: m.Id, Doc: docs.decode(m.Doc),
+			Range: int32(min(m.Range, math.MaxInt32)), Sort: filled(m.Sort), Key: filled(m.Key), Value: filled(m.Value), ID: m.Id, Doc: docs.decode(m.Doc),
 		}
 	})
+	var last *shard.Doc
+	for i, row := range m.Rows {
+		if to := &b.Rows[first+i]; row.RepeatedDoc && last != nil {
+			to.RepeatDoc(last)
+		} else if to.Doc != nil {
+			last = to.Doc
+		}
+	}
 }

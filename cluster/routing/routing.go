@@ -214,6 +214,11 @@ func (t *Table) Group(n int, id func(i int) string) []Group {
 	return groups
 }
 
+// InOrder sorts groups by their first items.
+func InOrder(groups []Group) {
+	slices.SortFunc(groups, func(a, b Group) int { return a.Items[0] - b.Items[0] })
+}
+
 // SoleOwner returns the route that all edits belong to, nil when there are
 // several.
 func (t *Table) SoleOwner(edits []shard.Edit) *Route {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -9,7 +8,6 @@ import (
 	"divan/cluster/window"
 	"divan/shard"
 	shardview "divan/shard/view"
-	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
 )
@@ -27,45 +25,17 @@ type documents struct {
 	bytes  int           // that are counted on held
 }
 
-// link names the document of a row, as the value of the row does.
-type link struct {
-	id  string
-	rev doc.Rev // zero: the winner
-}
-
-// linkOf returns what the value of a row names. named is false when it names
-// nothing; id is empty when it names no document that can be.
-func linkOf(r *shardview.Row) (l link, named bool) {
-	if len(r.Value) == 0 || r.Value[0] != '{' || !bytes.Contains(r.Value, []byte(`"_`)) {
-		return l, false
-	}
-	id, rev := doc.Lookup(r.Value, "_id"), doc.Lookup(r.Value, "_rev")
-	if id == nil && rev == nil {
-		return l, false
-	}
-	if l.id = r.ID; id != nil {
-		l.id, _ = doc.Unquote(id)
-	}
-	if text, ok := doc.Unquote(rev); ok {
-		var err error
-		if l.rev, err = doc.ParseRev(text); err != nil {
-			l.id = ""
-		}
-	}
-	return l, true
-}
-
 // of returns the document of the row at which a part stands, nil when there is
 // none.
 func (d *documents) of(p *part) (*shard.Doc, error) {
 	r := p.row()
-	l, named := linkOf(r)
+	l, named := r.Link()
 	switch {
 	case !named:
 		return r.Doc, nil
-	case l.id == "":
+	case l.ID == "":
 		return nil, nil //nolint:nilnil // CouchDB's answer is null
-	case !l.rev.IsZero():
+	case !l.Rev.IsZero():
 		return d.revision(l)
 	}
 	if p.at >= p.looked {
@@ -83,8 +53,8 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 }
 
 // revision reads one revision of a document.
-func (d *documents) revision(l link) (*shard.Doc, error) {
-	found, err := d.db.Open(d.ctx, cluster.OpenOptions{ID: l.id, Rev: l.rev, R: 1})
+func (d *documents) revision(l shardview.Link) (*shard.Doc, error) {
+	found, err := d.db.Open(d.ctx, cluster.OpenOptions{ID: l.ID, Rev: l.Rev, R: 1})
 	switch {
 	case fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase):
 		return nil, nil //nolint:nilnil // CouchDB's answer is null
@@ -102,13 +72,16 @@ func (d *documents) look(p *part) error {
 	var rows []int
 	p.looked = p.at
 	for ; p.looked < len(p.rows) && len(ids) < d.window.Size(); p.looked++ {
-		if l, named := linkOf(&p.rows[p.looked]); named && l.id != "" && l.rev.IsZero() {
-			ids, rows = append(ids, l.id), append(rows, p.looked)
+		if l, named := p.rows[p.looked].Link(); named && l.ID != "" && l.Rev.IsZero() {
+			ids, rows = append(ids, l.ID), append(rows, p.looked)
 		}
 	}
 	found, err := d.db.Winners(d.ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read linked documents: %w", err)
+	}
+	if len(found) < len(ids) {
+		p.looked = rows[len(found)]
 	}
 	bytes := 0
 	p.linked = make(map[int]*shard.Doc, len(rows))
@@ -118,7 +91,7 @@ func (d *documents) look(p *part) error {
 			bytes += one.Size()
 		}
 	}
-	if err := d.window.Read(len(ids), bytes); err != nil {
+	if err := d.window.Read(len(found), bytes); err != nil {
 		return err
 	}
 	err = d.held.Add(bytes)
@@ -126,10 +99,10 @@ func (d *documents) look(p *part) error {
 	switch {
 	case p.held:
 		d.bytes += bytes
-	case len(ids) == 1:
+	case len(found) == 1:
 		return err
 	default: // how many are read together was not the client's choice
-		d.window.Shrink(len(ids))
+		d.window.Shrink(len(found))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ type reduced struct {
 // gather collects the states of the next group.
 func (g *reduced) gather() (ok bool, err error) {
 	g.buf, g.ends = g.buf[:0], g.ends[:0]
-	keys := 0
+	keys := int32(0)
 	for {
 		p, err := g.best()
 		if p == nil || err != nil {

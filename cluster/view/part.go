@@ -14,7 +14,7 @@ import (
 
 // place is where a row is among the rows of one range of the ring.
 type place struct {
-	keys int // index of the key range it belongs to
+	keys int32 // index of the key range it belongs to
 	sort []byte
 	id   string
 }
@@ -23,7 +23,7 @@ type place struct {
 func order(desc bool) func(a, b *place) int {
 	return func(a, b *place) int {
 		if a.keys != b.keys { // key ranges come in the order of the query
-			return a.keys - b.keys
+			return int(a.keys - b.keys)
 		}
 		c := bytes.Compare(a.sort, b.sort)
 		if c == 0 {
@@ -52,7 +52,7 @@ type part struct {
 	rows   []shardview.Row // of the current batch
 	at     int
 	last   position // of the batches before
-	base   int      // the key range that is the first one for the copy that is read
+	base   int32    // the key range that is the first one for the copy that is read
 	over   int      // rows of the place last that are passed over, because they were given out; reduced: all up to it
 	offset uint64   // rows before the first one
 
@@ -112,7 +112,7 @@ func (p *part) begin() error {
 	}
 	first := len(p.req.Ranges) - 1
 	if len(p.rows) > 0 {
-		first = p.rows[0].Range
+		first = int(p.rows[0].Range)
 	}
 	if first == 0 {
 		return nil

@@ -100,7 +100,7 @@ func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
 	req := shardview.Request{
 		Signature: v.def.Signature, Definition: v.def.Text, View: v.of.Name, Design: v.def.Design, Update: q.Update,
 		Ranges: ranges, Desc: q.Descending, Limit: hint(&q, len(sources)), Partition: q.Partition,
-		Reduce: q.Reduce, GroupLevel: q.GroupLevel, IncludeDocs: q.Docs.Include, Conflicts: q.Docs.Conflicts,
+		Reduce: q.Reduce, GroupLevel: q.GroupLevel, IncludeDocs: q.Docs.Include, Conflicts: q.Docs.Conflicts, Repeats: true,
 	}
 	parts, err := v.open(ctx, sources, req)
 	if err != nil {
@@ -140,8 +140,7 @@ func (v *View) source(ctx context.Context, m *merge, q *Query) (source, error) {
 	}
 	out := &mapped{merge: m}
 	if q.Docs.Include {
-		most := v.views.o.Config.Load().CouchDB.MaxDocumentSize
-		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(most, mostLinked, nil), held: memory.InSteps(q.Docs.Memory)}
+		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(mostLinked, nil), held: memory.InSteps(q.Docs.Memory)}
 	}
 	return out, nil
 }

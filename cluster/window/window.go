@@ -4,9 +4,12 @@ package window
 import "divan/storage/memory"
 
 const (
-	windowFirst = 16        // documents of the first window, whose size is unknown
-	windowBytes = 4 << 20   // of documents that a window is to have, going by the one before
-	maxHeld     = 250 << 20 // of documents that a window has at most, regardless of the one before
+	windowFirst = 16      // documents of the first window, whose size is unknown
+	windowBytes = 4 << 20 // of documents that a window is to have, going by the one before
+
+	// MaxBytes bounds, about, the bytes of the documents of one window. Copies leave out those
+	// beyond it, but for the first; the caller asks for them again.
+	MaxBytes = 2 * windowBytes
 )
 
 // Window says how many documents are read at a time when a request names them:
@@ -17,31 +20,20 @@ type Window struct {
 	held       memory.Steps // of the documents that were read last
 }
 
-// New returns a window of up to most documents where documents have up to
-// maxDocument bytes. Small documents say nothing about those behind them: as
-// many of the largest ones have to fit into maxHeld, which also is a little
-// below what one message between nodes can hold. That is 32 by default. A limit
-// that leaves no room for the first window is the administrator's word that
-// there is memory. (What a document has beside its winner, when several leaves
-// are asked for, comes on top.) The documents are counted on h, which may be nil.
-func New(maxDocument int64, most int, h memory.Holder) Window {
-	return Window{
-		held: memory.InSteps(h),
-		size: min(windowFirst, most),
-		most: int(min(max(maxHeld/max(maxDocument, 1), windowFirst), int64(most))),
-	}
+// New returns a window of up to most documents. They are counted on h, which may be nil.
+func New(most int, h memory.Holder) Window {
+	return Window{held: memory.InSteps(h), size: min(windowFirst, most), most: most}
 }
 
 // Size returns how many documents are read next, at least one.
 func (w *Window) Size() int { return w.size }
 
-// Read tells what was read: that many documents were asked for, and had that
-// many bytes together. They are held until the next Read. When there is no room
+// Read tells what was read: so many documents, with so many bytes together. They are held until the next Read. When there is no room
 // for several documents the next window is smaller, because their number was not
 // the client's choice; the error refuses a document that has none alone.
 func (w *Window) Read(documents, bytes int) error {
 	if documents > 0 {
-		w.size = min(w.most, max(windowBytes/max(bytes/documents, 1), 1))
+		w.size = min(w.most, max(windowBytes/max(bytes/documents, 1), 1), 4*w.size)
 	}
 	w.held.Reduce(0)
 	err := w.held.Add(bytes)
@@ -51,6 +43,9 @@ func (w *Window) Read(documents, bytes int) error {
 	}
 	return err
 }
+
+// Keep gives back all but so many bytes of the documents that were read last.
+func (w *Window) Keep(bytes int) { w.held.Reduce(bytes) }
 
 // Shrink makes the next window smaller than one of that many documents, for which there was no room.
 func (w *Window) Shrink(documents int) { w.size = min(w.size, max(documents/4, 1)) }

@@ -134,15 +134,16 @@ func TestHandshakeIsOvertaken(t *testing.T) {
 	}
 }
 
-// A version without origins ends its frames earlier; it is of no known cluster.
-func TestGreetingWithoutOrigin(t *testing.T) {
+// TestGreeting: a greeting is read as it was written, and one that is cut off is none.
+func TestGreeting(t *testing.T) {
 	g := greeting{versions: versions{1, 1}, purpose: purposeRaft, name: "a@a", wanted: "b@b", origin: "x"}
 	b := g.encode()
-	got, err := decodeGreeting(b[:len(b)-2])
-	if err != nil || got.name != "a@a" || got.wanted != "b@b" || got.origin != "" {
+	if got, err := decodeGreeting(b); err != nil || got != g {
 		t.Errorf("%+v %v", got, err)
 	}
-	if got, err = decodeGreeting(b); err != nil || got != g {
-		t.Errorf("%+v %v", got, err)
+	for n := range b {
+		if got, err := decodeGreeting(b[:n]); !errors.Is(err, errNoHello) {
+			t.Errorf("%d bytes: %+v %v", n, got, err)
+		}
 	}
 }

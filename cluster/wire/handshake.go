@@ -21,15 +21,12 @@ import (
 //	listener  verdict    a byte, then HMAC over the two frames, that byte and what follows; own name, origin
 //
 // The dialer proves itself first, so that who merely scans the port learns nothing
-// but the versions. In version 1 the challenge has the listener's name and origin, and
-// the verdict does not; it is spoken only to hosts where a node is for certain, during
-// upgrades. Both proofs cover everything said, names
+// but the versions. Both proofs cover everything said, names
 // and versions too, and what identifies the TLS connection below; they differ
 // by a label, so that neither can be sent back as the other.
 //
 // The origin identifies the cluster that a node is part of. It is empty for a
-// node that is part of none yet; versions without it end their frames before
-// it, which means the same.
+// node that is part of none yet.
 const (
 	magic      = "divn"
 	nonceSize  = 32
@@ -37,10 +34,7 @@ const (
 	maxName    = 255
 	maxFrame   = len(magic) + 2 + 2 + 1 + nonceSize + 3*(1+maxName)
 	versionMin = 1 // the oldest protocol spoken, for rolling upgrades
-	versionMax = 2
-
-	// versionHidden is the first in which the verdict tells who the listener is.
-	versionHidden = 2
+	versionMax = 1
 )
 
 // purpose says what a connection is for.
@@ -105,7 +99,7 @@ func (v versions) common(o versions) (uint16, bool) {
 	return high, high >= max(v.min, o.min)
 }
 
-// greeting is the content of a hello or a challenge.
+// greeting is the content of a hello or a challenge. A challenge has no names and no origin.
 type greeting struct {
 	versions versions
 	purpose  purpose // hello only
@@ -163,7 +157,9 @@ func decodeGreeting(b []byte) (greeting, error) {
 	if g.wanted, b, ok = cutName(b); !ok {
 		return g, errNoHello
 	}
-	g.origin, _, _ = cutName(b)
+	if g.origin, _, ok = cutName(b); !ok {
+		return g, errNoHello
+	}
 	return g, nil
 }
 
@@ -250,7 +246,6 @@ type identity struct {
 	secret   string
 	versions versions
 	binding  []byte
-	open     bool // a listener that tells who it is before the dialer has proven itself, in version 1
 }
 
 // agreed is the outcome of a handshake.
@@ -308,8 +303,7 @@ func (id identity) greet(rw io.ReadWriter, p purpose, wanted string) (agreed, er
 	return conclude(own, other, v)
 }
 
-// hear reads the listener's verdict and checks its proof. A listener that has not told
-// who it is does so now.
+// hear reads the listener's verdict, checks its proof, and notes who it is.
 func (id identity) hear(r io.Reader, t *transcript, listener *greeting) (verdict, error) {
 	b, err := readFrame(r)
 	switch {
@@ -324,11 +318,11 @@ func (id identity) hear(r io.Reader, t *transcript, listener *greeting) (verdict
 	if !hmac.Equal(b[1:1+proofSize], t.listener(v, told)) {
 		return 0, errSecret
 	}
-	if listener.name == "" {
-		listener.name, told, _ = cutName(told)
-		listener.origin, _, _ = cutName(told)
+	var ok bool
+	if listener.name, told, ok = cutName(told); !ok || listener.name == "" {
+		return 0, errNoHello
 	}
-	if listener.name == "" {
+	if listener.origin, _, ok = cutName(told); !ok {
 		return 0, errNoHello
 	}
 	return v, nil
@@ -376,13 +370,7 @@ func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, e
 	if _, err := rand.Read(own.nonce[:]); err != nil {
 		return agreed{}, fmt.Errorf("make nonce: %w", err)
 	}
-	shown := own
-	if id.open && other.versions.max < versionHidden {
-		told = nil
-	} else {
-		shown.name, shown.origin = "", ""
-	}
-	challenge := shown.encode()
+	challenge := (&greeting{versions: own.versions, nonce: own.nonce}).encode()
 	if err := writeFrame(rw, challenge); err != nil {
 		return agreed{}, err
 	}

@@ -171,13 +171,6 @@ func (d *handshakeLimiter) proven(a net.Addr) {
 	d.mu.others.Remove(host)
 }
 
-// known reports whether a node is at a host.
-func (d *handshakeLimiter) known(a net.Addr) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.mu.nodes[hostOf(a)] != nil
-}
-
 // failed has a stranger rest whose handshake has failed, and reports whether that is
 // to be told: of each host a wrong proof is once.
 func (d *handshakeLimiter) failed(a net.Addr, err error, now time.Time) (tell bool) {

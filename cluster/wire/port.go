@@ -234,7 +234,6 @@ func (p *Port) forget(c *Conn) {
 // answer is the listener's part of a handshake, TLS included.
 func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, error) {
 	id, c := p.identity(), raw
-	id.open = p.limiter.known(raw.RemoteAddr())
 	if conf := p.tls(); conf != nil {
 		var err error
 		if c, id.binding, err = secure(ctx, tls.Server(raw, listenerTLS(conf))); err != nil {

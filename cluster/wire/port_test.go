@@ -149,8 +149,8 @@ func TestHandshakeRefuses(t *testing.T) {
 		{name: "listener without secret", listen: secret(""), node: "b@b", want: "dial b:1: handshake: "},
 		{name: "another node", node: "c@b", want: `node "b@b" answers where "c@b" was expected`},
 		{name: "unknown node", node: "nobody", want: "not known here"},
-		{name: "only newer", dial: speaks(3, 4), node: "b@b", want: "protocol versions 1 to 2, this node 3 to 4"},
-		{name: "only older", listen: speaks(5, 6), node: "b@b", want: "protocol versions 5 to 6, this node 1 to 2"},
+		{name: "only newer", dial: speaks(3, 4), node: "b@b", want: "protocol versions 1 to 1, this node 3 to 4"},
+		{name: "only older", listen: speaks(5, 6), node: "b@b", want: "protocol versions 5 to 6, this node 1 to 1"},
 		{name: "nobody there", node: "z@z", want: "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func replay(ctx context.Context, f transcript) []report {
 		}
 	}
 	learnNodes(ctx, base, n)
-	reports := make([]report, 0, len(steps))
+	reports, short := make([]report, 0, len(steps)), shortHistories(f.text)
 	for _, s := range steps {
 		if poll := s.seconds("poll", 0); poll > 0 {
 			s.opts["poll"] = strconv.FormatFloat(max(poll, persistent), 'f', -1, 64)
@@ -84,11 +84,11 @@ func replay(ctx context.Context, f transcript) []report {
 		}
 		s.copies = f.copies
 		r := report{title: s.title, method: s.method, path: s.path}
-		if err := settle(ctx, f.nodes, s, n); err != nil {
+		if err := settle(ctx, f.nodes, s, n, short); err != nil {
 			r.diffs = append(r.diffs, err.Error())
 		}
 		r.diffs = append(r.diffs, runStep(ctx, base, s, n)...)
-		if err := settle(ctx, f.nodes, s, n); err != nil {
+		if err := settle(ctx, f.nodes, s, n, short); err != nil {
 			r.diffs = append(r.diffs, err.Error())
 		}
 		reports = append(reports, r)

@@ -144,7 +144,7 @@ func volatileMember(key string) bool {
 	switch key {
 	case "instance_start_time", "started_on", "updated_on", "pid", "start_time", "end_time", "update_time",
 		"last_updated", "timestamp", "session_id", "replication_id", "_replication_state_time", "execution_time_ms",
-		"file", "active", "external", "disk_size", "data_size", "uuid", "features", "git_sha", "purge_seq",
+		"file", "active", "external", "disk_size", "data_size", "uuid", "git_sha", "purge_seq",
 		"salt", "derived_key", "password_scheme", "iterations", "pbkdf2_prf", "waiting_commit", "signature":
 		return true
 	}

@@ -95,7 +95,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	stored, err := auth.HashAdmin(ctx, "pass", "pbkdf2", "sha256", 1)
 	Must(tb, err)
 	holder := configured(tb, stored, values)
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20, JoinIndex: postings.Join, SmallStores: true})
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20, JoinIndex: postings.Join})
 	Must(tb, err)
 	scripts := script.New(script.Options{})
 	var coordinator *cluster.Coordinator

@@ -59,7 +59,8 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	}
 }
 
-// upgrade rewrites the document. The salt stays, so that sessions go on. A
+// upgrade rewrites the document. The salt stays, so that sessions go on, as
+// CouchDB's password hasher has it (`preserve_salt` in couch_password_hasher.erl). A
 // document that has changed in the meantime is left alone: its next login
 // decides again.
 func (a *Authenticator) upgrade(ctx context.Context, u upgrade) error {

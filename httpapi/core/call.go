@@ -15,8 +15,8 @@ import (
 )
 
 // Handler serves one method of one endpoint. The error it returns becomes the
-// answer through the table of errors.go, as long as no byte of an answer was
-// written; after that it only goes to the log.
+// answer (errors.go), as long as no byte of an answer was written; after that
+// it only goes to the log.
 type Handler func(c *Call) error
 
 // Call is one request on its way through the package, as handlers get it. It is reused for later

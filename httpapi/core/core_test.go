@@ -56,11 +56,6 @@ func TestErrorsByKind(t *testing.T) {
 			t.Errorf("%v: ref %q", tc.err, f.Ref)
 		}
 	}
-	for k := fault.Internal; k <= fault.Purged; k++ {
-		if status, name := core.WireError(k); status < 400 || status > 599 || name == "" {
-			t.Errorf("kind %d has no place in the table: %d %s", k, status, name)
-		}
-	}
 }
 
 // TestFewLinesOfRefusals: a flood that is refused is not one of the log as well, and

@@ -12,7 +12,7 @@
 // Target (what is asked for), Body and Memory (what the client sends, within limits),
 // Response (the answer). The handler reads parameters and the body, and answers once, with
 // Response.SendJSON and the like or with a Stream. It never writes an error answer itself:
-// it returns a *fault.Error, which the table of errors.go turns into a status and a name.
+// it returns a *fault.Error, whose kind has a status and a name (package fault).
 //
 // A goroutine that a request starts ends with the request.
 package core

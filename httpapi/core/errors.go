@@ -10,93 +10,6 @@ import (
 	"divan/storage/fault"
 )
 
-// wire is the status and the error name of one kind of error.
-type wire struct {
-	status int
-	name   string
-}
-
-// wireOf is the one table from kinds of errors to status and error name
-// (api.md section 2). A fault's Code replaces the name.
-func wireOf(k fault.Kind) wire {
-	switch k {
-	case fault.BadRequest, fault.BadAuthorization:
-		return wire{http.StatusBadRequest, "bad_request"}
-	case fault.NotFound, fault.NoDatabase, fault.Deleted, fault.NoCopy:
-		return wire{http.StatusNotFound, "not_found"}
-	case fault.Conflict, fault.Purged:
-		return wire{http.StatusConflict, "conflict"}
-	case fault.Exists:
-		return wire{http.StatusPreconditionFailed, "file_exists"}
-	case fault.Unauthorized:
-		return wire{http.StatusUnauthorized, "unauthorized"}
-	case fault.Forbidden:
-		return wire{http.StatusForbidden, "forbidden"}
-	case fault.MissingStub:
-		return wire{http.StatusPreconditionFailed, "missing_stub"}
-	case fault.DocumentTooLarge:
-		return wire{http.StatusRequestEntityTooLarge, "document_too_large"}
-	case fault.AttachmentTooLarge:
-		return wire{http.StatusRequestEntityTooLarge, "attachment_too_large"}
-	case fault.RequestTooLarge:
-		return wire{http.StatusRequestEntityTooLarge, "too_large"}
-	case fault.BadContentType:
-		return wire{http.StatusUnsupportedMediaType, "bad_content_type"}
-	case fault.URITooLong:
-		return wire{http.StatusRequestURITooLong, "too_long"}
-	default:
-		return wireOfRare(k)
-	}
-}
-
-// wireOfRare is the rest of wireOf.
-func wireOfRare(k fault.Kind) wire {
-	switch k {
-	case fault.IllegalDocID:
-		return wire{http.StatusBadRequest, "illegal_docid"}
-	case fault.IllegalDatabaseName:
-		return wire{http.StatusBadRequest, "illegal_database_name"}
-	case fault.DatabaseNameTooLong:
-		return wire{http.StatusBadRequest, "database_name_too_long"}
-	case fault.DocValidation:
-		return wire{http.StatusBadRequest, "doc_validation"}
-	case fault.QueryParse:
-		return wire{http.StatusBadRequest, "query_parse_error"}
-	case fault.IllegalPartition:
-		return wire{http.StatusBadRequest, "illegal_partition"}
-	case fault.PartitionOverflow:
-		return wire{http.StatusForbidden, "partition_overflow"}
-	case fault.InsufficientStorage:
-		return wire{http.StatusInsufficientStorage, "insufficient_storage"}
-	case fault.Timeout:
-		return wire{http.StatusInternalServerError, "timeout"}
-	case fault.Unavailable, fault.Closed, fault.Busy:
-		return wire{http.StatusServiceUnavailable, "service unavailable"}
-	case fault.NodeDown:
-		return wire{http.StatusPreconditionFailed, "nodedown"}
-	case fault.RangeNotSatisfiable:
-		return wire{http.StatusRequestedRangeNotSatisfiable, "requested_range_not_satisfiable"}
-	case fault.NotAcceptable:
-		return wire{http.StatusNotAcceptable, "not_acceptable"}
-	case fault.Gone:
-		return wire{http.StatusGone, "gone"}
-	case fault.InvalidDesignDoc:
-		return wire{http.StatusBadRequest, "invalid_design_doc"}
-	case fault.CompilationError:
-		return wire{http.StatusBadRequest, "compilation_error"}
-	case fault.MissingRev:
-		return wire{http.StatusConflict, "not_found"}
-	case fault.InvalidSelector:
-		return wire{http.StatusBadRequest, "invalid_selector"}
-	case fault.BadFunction:
-		return wire{http.StatusInternalServerError, "unknown_error"}
-	case fault.Misconfigured:
-		return wire{http.StatusInternalServerError, "misconfigured_server"}
-	default: // Internal, Corruption, and kinds that a newer node may send
-		return wire{http.StatusInternalServerError, "internal_server_error"}
-	}
-}
-
 // MethodError is a 405 with the endpoint's own Allow list.
 type MethodError struct{ Allow string }
 
@@ -162,10 +75,9 @@ func (c *Call) Describe(err error) Failure {
 	}
 }
 
-// describeFault applies the table.
+// describeFault applies the table of package fault.
 func describeFault(f *fault.Error) Failure {
-	w := wireOf(f.Kind)
-	out := Failure{Status: w.status, Name: w.name, Reason: f.Reason}
+	out := Failure{Status: f.Kind.Status(), Name: f.Kind.Name(), Reason: f.Reason}
 	if f.Code != "" {
 		out.Name = f.Code
 	}

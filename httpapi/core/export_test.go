@@ -4,8 +4,6 @@ import (
 	"net/http"
 
 	"github.com/gorilla/mux"
-
-	"divan/storage/fault"
 )
 
 // What the tests of the routing tables, which have the rows of all families, need
@@ -75,12 +73,6 @@ func Admitted(a *API, w http.ResponseWriter, r *http.Request) (*Call, error) {
 
 // AnswerTo has the answer of a call written to another connection.
 func AnswerTo(c *Call, w http.ResponseWriter) { c.Response.inner = w }
-
-// WireError returns what a kind of error is on the wire.
-func WireError(k fault.Kind) (status int, name string) {
-	w := wireOf(k)
-	return w.status, w.name
-}
 
 // FailureOf returns what a client is told of an error.
 func FailureOf(c *Call, err error) Failure { return c.Describe(err) }

@@ -47,6 +47,9 @@ const (
 	forwardTimeout = 30 * time.Second // for the answer of another node
 	maxForwarded   = 16 << 20         // bytes of a body that goes to another node, or comes back
 	forever        = math.MaxInt64    // for what takes as long as the client waits: a replication
+	// applyLimit is how long a node waits for the metadata of the node that asks it: longer than
+	// an election takes.
+	applyLimit = 2 * time.Second
 
 	// forwardRoom and forwardWeight bound what is under way to a node, in bytes: 96 requests,
 	// and as many that may take forever. A connection has room for 256 and 64 MiB, and the
@@ -89,6 +92,10 @@ type nodeRequest struct {
 	Header http.Header `json:"header"` // those of forwardedHeaders
 	User   nodeUser    `json:"user"`
 	Body   []byte      `json:"body,omitempty"` // inflated
+	// Applied is the last command on metadata that the asking node has applied, where that
+	// matters. The answering node applies it first, so that a right that was given or taken away
+	// holds there, too, and counts as down when it cannot within applyLimit.
+	Applied uint64 `json:"applied,omitempty"`
 }
 
 // nodeUser is the account that sent the request.
@@ -179,12 +186,13 @@ func (a *API) GetFromOthers(ctx context.Context, u shard.User, target string, li
 }
 
 // PostTo has another node answer a POST of JSON for what is at target below
-// /_node/{node}, on the account of a user, and returns the status and the body of
-// its answer. It waits for that as long as ctx allows.
+// /_node/{node}, on the account of a user and by metadata no older than those of this node,
+// and returns the status and the body of its answer. It waits for that as long as ctx allows.
 func (a *API) PostTo(ctx context.Context, node, target string, u shard.User, body []byte) (status int, text []byte, err error) {
 	answer, err := a.askNode(ctx, node, nodeRequest{
 		Method: http.MethodPost, Target: "/_node/" + url.PathEscape(node) + target, Header: http.Header{"Content-Type": {"application/json"}},
 		User: nodeUser{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}, Body: body,
+		Applied: a.Deps.Meta.Applied(),
 	}, forever)
 	if err != nil {
 		return 0, nil, err
@@ -279,6 +287,13 @@ func (a *API) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, 
 	target, err := url.ParseRequestURI(req.Target)
 	if err != nil || !strings.HasPrefix(req.Target, "/_node/") {
 		return nil, fault.New(fault.BadRequest, "only requests for a node can be forwarded")
+	}
+	if req.Applied > 0 {
+		soon, cancel := context.WithTimeout(ctx, applyLimit)
+		defer cancel()
+		if err := a.Deps.Meta.WaitApplied(soon, req.Applied); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, a.Deps.Meta.Self()+" lags behind the metadata of the node that asks it.", err)
+		}
 	}
 	r := (&http.Request{
 		Method: req.Method, URL: target, RequestURI: req.Target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

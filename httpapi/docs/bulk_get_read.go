@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"slices"
 
 	"divan/cluster"
@@ -11,11 +12,17 @@ import (
 	"divan/storage/fault"
 )
 
-// bulkGetMost is how many entries a batch has at most; see window.Window.
-const bulkGetMost = 256
+const (
+	// bulkGetMost is how many entries a batch has at most; see window.Window.
+	bulkGetMost = 256
+	// bulkGetFew is how many of a batch are asked for together while documents of entries behind
+	// them take most of the room.
+	bulkGetFew = 16
+)
 
 // bulkGetReader reads the entries of a _bulk_get in batches: what one batch
-// asks of a copy travels in one message.
+// asks of a copy travels in one message. Entries that are too large to be read
+// with those that are held are asked for again when it is their turn.
 type bulkGetReader struct {
 	c     *core.Call
 	o     *docOptions
@@ -25,15 +32,17 @@ type bulkGetReader struct {
 	window     window.Window // how large the next one is
 	results    [][]shard.RevResult
 	errs       []error
+	open       []bool // not read yet
 }
 
 func newBulkGetReader(c *core.Call, o *docOptions, items []bulkGetItem) *bulkGetReader {
-	return &bulkGetReader{c: c, o: o, items: items, window: window.New(c.Config.CouchDB.MaxDocumentSize, bulkGetMost, &c.Memory)}
+	return &bulkGetReader{c: c, o: o, items: items, window: window.New(bulkGetMost, &c.Memory)}
 }
 
 // begin reads the first batch. The error says that there is no such database:
 // that is no matter of single entries.
 func (r *bulkGetReader) begin() error {
+	r.next(0)
 	if err := r.fill(0); err != nil {
 		return err
 	}
@@ -47,64 +56,148 @@ func (r *bulkGetReader) begin() error {
 // one named, or all leaves.
 func (r *bulkGetReader) read(i int) ([]shard.RevResult, error) {
 	if i >= r.end {
-		if err := r.fill(i); err != nil { // there is no memory for these documents: another batch is another try
+		r.next(i)
+	}
+	at := i - r.first
+	if r.open[at] {
+		if err := r.fill(at); err != nil { // there is no memory for the document that was read
 			for k := range r.results {
-				r.results[k], r.errs[k] = nil, err
+				if len(r.results[k]) > 0 {
+					r.results[k], r.errs[k] = nil, err
+				}
 			}
 		}
 	}
-	at := i - r.first
 	results, err := r.results[at], r.errs[at]
 	r.results[at] = nil // one entry at a time is written
 	return results, err
 }
 
-// fill reads a batch. The error says that there is no memory for it.
-func (r *bulkGetReader) fill(first int) error {
+// next begins the batch whose first entry is that one.
+func (r *bulkGetReader) next(first int) {
 	r.first, r.end = first, min(first+r.window.Size(), len(r.items))
 	n := r.end - first
-	r.results, r.errs = make([][]shard.RevResult, n), make([]error, n)
-	var wanted []cluster.OpenRevsOptions
-	var places []int
+	r.results, r.errs, r.open = make([][]shard.RevResult, n), make([]error, n), make([]bool, n)
 	for i := range n {
 		it := &r.items[first+i]
-		if r.errs[i] = it.err; it.err != nil {
-			continue
+		if r.errs[i] = it.err; it.err == nil {
+			r.errs[i] = r.c.Rights().Read(it.id)
 		}
-		if r.errs[i] = r.c.Rights().Read(it.id); r.errs[i] != nil {
-			continue
-		}
-		q := cluster.OpenRevsOptions{
-			ID: it.id, All: !it.hasRev, Latest: r.o.latest, WithPath: r.o.revs || len(it.since) > 0, R: r.o.r,
-		}
-		if it.hasRev {
-			q.Revs = []doc.Rev{it.rev}
-		}
-		wanted, places = append(wanted, q), append(places, i)
+		r.open[i] = r.errs[i] == nil
 	}
-	if len(wanted) == 0 {
-		return nil
+}
+
+// fill reads open entries of the batch, the one at that place and as many others as there is
+// room for. The error says that there is no memory for them.
+func (r *bulkGetReader) fill(at int) error {
+	r.window.Keep(r.held())
+	var wanted []cluster.OpenRevsOptions
+	var places []int
+	most, maxBytes := r.window.Size(), window.MaxBytes-r.held()
+	if maxBytes < window.MaxBytes/4 {
+		most, maxBytes = min(most, bulkGetFew), window.MaxBytes/4
 	}
-	got, errs := r.c.DB.OpenRevsMany(r.c.Request.Context(), wanted)
+	for i := at; i < len(r.open) && len(wanted) < most; i++ {
+		if r.open[i] {
+			wanted, places = append(wanted, r.options(i, maxBytes)), append(places, i)
+		}
+	}
+	ctx := r.c.Request.Context()
+	got, errs := r.c.DB.OpenRevsMany(ctx, wanted)
+	for j, i := range places {
+		if !fault.Is(errs[j], fault.RequestTooLarge) {
+			r.take(i, got[j], errs[j])
+		}
+	}
+	if len(wanted) > 0 && places[0] == at && r.open[at] {
+		got, err := r.c.DB.OpenRevs(ctx, wanted[0])
+		if noMemory(err) && r.held() > 0 {
+			r.reopen(at, 0) // nothing is read at that place yet
+			r.window.Keep(0)
+			got, err = r.c.DB.OpenRevs(ctx, wanted[0])
+		}
+		r.take(at, got, err)
+		defer r.window.Shrink(1) // others may be as large
+	}
+	r.reopen(at, 2*window.MaxBytes+r.sizeOf(at))
+	answered, documents := 0, 0
+	for i := at; i < len(r.open); i++ {
+		if !r.open[i] {
+			answered++
+		}
+		if slices.ContainsFunc(r.results[i], func(one shard.RevResult) bool { return one.Doc != nil }) {
+			documents++
+		}
+	}
+	if documents == 0 {
+		documents = answered
+	}
+	return r.window.Read(documents, r.held())
+}
+
+// noMemory reports whether an error refuses a request that there is no memory for.
+func noMemory(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && (f.Kind == fault.Busy || f.Code == "too_large")
+}
+
+// reopen gives up documents of the last entries, which are read again when it is their turn, while
+// all of them have more bytes than most. The entry at that place stays.
+func (r *bulkGetReader) reopen(at, most int) {
+	held := r.held()
+	for k := len(r.results) - 1; k > at && held > most; k-- {
+		held -= r.sizeOf(k)
+		if len(r.results[k]) > 0 {
+			r.results[k], r.open[k] = nil, true
+		}
+	}
+}
+
+// held returns how large the documents are that were read and not written yet.
+func (r *bulkGetReader) held() int {
 	bytes := 0
-	for j, at := range places {
-		r.results[at], r.errs[at] = got[j], errs[j]
-		switch {
-		case errs[j] != nil:
-		case len(got[j]) == 0:
-			r.errs[at] = fault.New(fault.NotFound, "missing")
-		default:
-			r.errs[at] = screenRevs(r.c, got[j])
-		}
-		if it := &r.items[first+at]; r.errs[at] != nil {
-			r.results[at] = nil
-			if !it.hasRev {
-				it.revText = []byte(`"undefined"`)
-			}
-		}
-		for k := range got[j] {
-			bytes += got[j][k].Doc.Size()
+	for i := range r.results {
+		bytes += r.sizeOf(i)
+	}
+	return bytes
+}
+
+// sizeOf is held for one entry; 0: behind the end.
+func (r *bulkGetReader) sizeOf(at int) int {
+	bytes := 0
+	if at < len(r.results) {
+		for i := range r.results[at] {
+			bytes += r.results[at][i].Doc.Size()
 		}
 	}
-	return r.window.Read(len(wanted), bytes)
+	return bytes
+}
+
+// options says how to read an entry.
+func (r *bulkGetReader) options(at, maxBytes int) cluster.OpenRevsOptions {
+	it := &r.items[r.first+at]
+	o := cluster.OpenRevsOptions{
+		ID: it.id, All: !it.hasRev, Latest: r.o.latest, WithPath: r.o.revs || len(it.since) > 0, R: r.o.r,
+		MaxBytes: maxBytes, Memory: &r.c.Memory,
+	}
+	if it.hasRev {
+		o.Revs = []doc.Rev{it.rev}
+	}
+	return o
+}
+
+// take keeps the answer for an entry.
+func (r *bulkGetReader) take(at int, got []shard.RevResult, err error) {
+	r.open[at] = false
+	if err == nil && len(got) == 0 {
+		err = fault.New(fault.NotFound, "missing")
+	}
+	if err == nil {
+		err = screenRevs(r.c, got)
+	}
+	if r.errs[at] = err; err == nil {
+		r.results[at] = got
+	} else if it := &r.items[r.first+at]; !it.hasRev {
+		it.revText = []byte(`"undefined"`)
+	}
 }

@@ -24,7 +24,7 @@ func getOpenRevs(c *core.Call, o *docOptions) error {
 	}
 	results, err := c.DB.OpenRevs(c.Request.Context(), cluster.OpenRevsOptions{
 		ID: c.DocID, Revs: o.open.list, All: o.open.all, Latest: o.latest,
-		WithPath: o.revs || style.NeedsPath(), R: o.r,
+		WithPath: o.revs || style.NeedsPath(), R: o.r, Memory: &c.Memory,
 	})
 	if err != nil {
 		return err

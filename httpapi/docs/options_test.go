@@ -7,7 +7,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/access"
-	"divan/cluster/config"
+	"divan/cluster/window"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
 	"divan/shard"
@@ -83,24 +83,41 @@ func TestParseDestination(t *testing.T) {
 	}
 }
 
-// However small the documents of a batch are, those of the next one may be as
-// large as the database takes: see cluster/window.
+// A batch of small documents is followed by one that is as large as their size says; large
+// documents in it that there is no room for are read when it is their turn.
 func TestBulkGetIsBounded(t *testing.T) {
-	d := apitest.NodeDeps(t, "divan@127.0.0.1", config.Values{"couchdb": {"max_document_size": "5000000"}})
+	d := apitest.NodeDeps(t, "divan@127.0.0.1", nil)
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
 	a := core.New(d)
 	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Access: access.Documents, Methods: core.Methods{Get: func(c *core.Call) error {
-		_, err := c.DB.Update(t.Context(), cluster.UpdateOptions{NewEdits: true, User: c.User}, []shard.Edit{{ID: "d", Body: []byte("{}")}})
+		const size = 3 << 20
+		large := []byte(`{"s":"` + strings.Repeat("x", size) + `"}`)
+		_, err := c.DB.Update(t.Context(), cluster.UpdateOptions{NewEdits: true, User: c.User}, []shard.Edit{
+			{ID: "small", Body: []byte("{}")}, {ID: "large", Body: large},
+		})
 		apitest.Must(t, err)
-		r := newBulkGetReader(c, &docOptions{}, make([]bulkGetItem, 1000))
+		r := newBulkGetReader(c, &docOptions{}, make([]bulkGetItem, 600))
 		for i := range r.items {
-			r.items[i].id = "d"
-		}
-		for i := range r.items {
-			results, err := r.read(i)
-			if n := r.end - r.first; err != nil || len(results) != 1 || n > 52 || (i > 16 && n < 10) {
-				t.Fatalf("entry %d: %v, %v, in a batch of %d", i, results, err, n)
+			if r.items[i].id = "small"; i >= 580 && i%2 == 0 {
+				r.items[i].id = "large"
 			}
+		}
+		most, fills := 0, 0
+		for i := range r.items {
+			if i >= r.end || r.open[i-r.first] {
+				fills++
+			}
+			results, err := r.read(i)
+			if err != nil || len(results) != 1 || results[0].Doc.ID != r.items[i].id {
+				t.Fatalf("entry %d: %v, %v", i, results, err)
+			}
+			if bytes := results[0].Doc.Size() + r.held(); bytes > 2*window.MaxBytes+2*size {
+				t.Errorf("at entry %d of %d to %d: %d bytes are held", i, r.first, r.end, bytes)
+			}
+			most = max(most, r.end-r.first)
+		}
+		if most != bulkGetMost || fills > 40 {
+			t.Errorf("batches of up to %d small documents, read %d times", most, fills)
 		}
 		return c.Response.SendOK(200)
 	}}}})

@@ -164,6 +164,34 @@ func TestLargeDocumentsAreReadInParts(t *testing.T) {
 	}
 }
 
+// TestLargeBranchesAreReadAlone: a document of which the wanted revisions have more than is read
+// together is read a revision at a time, and each comes once.
+func TestLargeBranchesAreReadAlone(t *testing.T) {
+	w := newWorld(t, 1)
+	const leaves, size = 20, 1 << 20
+	body := []byte(`{"s":"` + strings.Repeat("x", size) + `"}`)
+	var wanted []doc.Rev
+	for i := range leaves {
+		rev := doc.Rev{Pos: 1, ID: fmt.Sprintf("%032x", i+1)}
+		res, err := w.db(t, "a").Update(t.Context(), cluster.UpdateOptions{User: admin()}, []shard.Edit{
+			{ID: "many", Path: doc.Path{Start: 1, IDs: []string{rev.ID}}, Body: body},
+		})
+		apitest.Must(t, errors.Join(err, res[0].Err))
+		wanted = append(wanted, rev)
+	}
+	w.put(t, "a", shard.Edit{ID: "small", Body: []byte("{}")})
+	came := map[string]int{}
+	apitest.Must(t, w.opener.Open("a", local.Of(admin())).Fetch(t.Context(), endpoint.FetchOptions{},
+		[]endpoint.Wanted{{ID: "many", Revs: wanted}, {ID: "small", Revs: w.revs(t, "a", "small")}},
+		func(d *endpoint.Doc, _ endpoint.Contents) error {
+			came[d.ID]++
+			return nil
+		}))
+	if came["many"] != leaves || came["small"] != 1 {
+		t.Errorf("%v came", came)
+	}
+}
+
 // revs returns the leaves of a document.
 func (w *world) revs(t *testing.T, db, id string) []doc.Rev {
 	t.Helper()

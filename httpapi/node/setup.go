@@ -327,14 +327,12 @@ func receiveCookie(c *core.Call, req *setupRequest) error {
 	}
 	out := doc.AppendString([]byte(`{"ok":true,"name":`), info.Name)
 	out = append(doc.AppendString(append(out, `,"address":`...), info.Address), '}')
-	if err := c.Response.SendJSON(http.StatusCreated, out); err != nil {
-		return err
-	}
-	if !member && c.API.Deps.Restart != nil {
+	err = c.Response.SendJSON(http.StatusCreated, out)
+	if !member && c.API.Deps.Restart != nil { // also when the answer is lost: the invitation is durable
 		c.Response.Flush()
 		c.API.Deps.Restart()
 	}
-	return nil
+	return err
 }
 
 // knowsAll reports whether this node belongs to the cluster that invites it

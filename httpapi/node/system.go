@@ -153,7 +153,8 @@ func appendDisk(dst []byte, node *core.Figures) []byte {
 const goroutineLimit = 1 << 31
 
 // getVersions answers GET /_node/{name}/_versions. The collation figures are
-// those of the ICU tables that keys are compared with.
+// those of the ICU tables that keys are compared with. eval says whether functions
+// of design documents may make code of text.
 func getVersions(c *core.Call) error {
 	out := []byte(`{"go":{"version":`)
 	out = doc.AppendString(out, runtime.Version())
@@ -161,7 +162,9 @@ func getVersions(c *core.Call) error {
 	out = doc.AppendString(out, c.API.Deps.Version)
 	out = append(out, `},"erlang":{"version":"none","supported_hashes":["sha","sha224","sha256","sha384","sha512"]},`+
 		`"collation_driver":{"name":"divan","library_version":"72.1","collation_algorithm_version":"15.0","collator_version":"153.120"},`+
-		`"javascript_engine":{"name":"`+script.EngineName+`","version":"`+script.EngineVersion+`"}}`...)
+		`"javascript_engine":{"name":"`+script.EngineName+`","version":"`+script.EngineVersion+`","eval":`...)
+	out = strconv.AppendBool(out, c.Config.Limits.AllowEval)
+	out = append(out, `}}`...)
 	return c.Response.SendJSON(http.StatusOK, out)
 }
 

@@ -22,7 +22,7 @@ type documents struct {
 }
 
 func newDocuments(c *core.Call) *documents {
-	return &documents{c: c, rights: c.Rights(), window: window.New(c.Config.CouchDB.MaxDocumentSize, mostDocuments, &c.Memory)}
+	return &documents{c: c, rights: c.Rights(), window: window.New(mostDocuments, &c.Memory)}
 }
 
 // write writes the document of a hit as a member: null when it has gone.
@@ -42,7 +42,7 @@ func (d *documents) write(out *core.Stream, hits []shardsearch.Hit, i int) error
 		for k := range d.rows {
 			size += d.rows[k].Doc.Size()
 		}
-		if err := d.window.Read(len(ids), size); err != nil {
+		if err := d.window.Read(len(d.rows), size); err != nil {
 			return err
 		}
 	}

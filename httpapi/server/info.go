@@ -41,7 +41,7 @@ func getRoot(c *core.Call) error {
 	out = append(out, gitSHA(c.API.Deps.Version)...)
 	out = append(out, `","uuid":`...)
 	out = doc.AppendString(out, c.API.Deps.Meta.UUID())
-	out = append(out, `,"features":["nouveau","partitioned","reshard","search"],"vendor":`...)
+	out = append(out, `,"features":["nouveau","partitioned","quickjs","reshard","scheduler","search"],"vendor":`...)
 	vendor := c.Config.Section("vendor")
 	vendor["name"] = c.Config.Vendor.Name
 	vendor["version"] = cmp.Or(c.Config.Vendor.Version, c.API.Deps.Version)

@@ -57,15 +57,4 @@ const MemoryFactor = 2
 // Retryable reports whether the same may work later: the other side could not
 // be reached, was silent or overloaded. All attempts that a single request is
 // worth have been made.
-func Retryable(err error) bool {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		return false
-	}
-	switch f.Kind {
-	case fault.Unavailable, fault.Timeout, fault.NodeDown, fault.Busy:
-		return true
-	default:
-		return false
-	}
-}
+func Retryable(err error) bool { return fault.RepeatOf(err) == fault.Passing }

@@ -150,13 +150,15 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 		return err
 	}
 	f := fetching{db: db, rights: rights, o: o, take: take}
-	for len(wanted) > 0 {
-		n := min(fetchMost, len(wanted))
+	for most := fetchMost; len(wanted) > 0; {
+		n := min(most, len(wanted))
 		again, err := f.read(ctx, wanted[:n])
 		if err != nil {
 			return err
 		}
+		most = min(2*most, fetchMost)
 		if wanted = wanted[n:]; len(again) > 0 {
+			most = max(n-len(again), 1)
 			wanted = append(again, wanted...)
 		}
 	}
@@ -186,6 +188,12 @@ func (f *fetching) read(ctx context.Context, wanted []endpoint.Wanted) (again []
 		}), append(of, w)
 	}
 	got, errs := f.db.OpenRevsMany(ctx, list)
+	if len(list) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !fault.Is(err, fault.RequestTooLarge) }) {
+		if err := f.readAlone(ctx, list[0], of[0]); err != nil { // it has more than fits
+			return nil, err
+		}
+		of, got, errs = of[1:], got[1:], errs[1:]
+	}
 	for i, w := range of {
 		if fault.Is(errs[i], fault.RequestTooLarge) {
 			again = append(again, *w)
@@ -205,6 +213,29 @@ func (f *fetching) read(ctx context.Context, wanted []endpoint.Wanted) (again []
 		got[i] = nil // one at a time is held
 	}
 	return again, nil
+}
+
+// readAlone reads a document and gives it out, a revision at a time.
+func (f *fetching) readAlone(ctx context.Context, o cluster.OpenRevsOptions, w *endpoint.Wanted) error {
+	given := make(map[doc.Rev]bool)
+	o.MaxBytes = 0
+	for _, rev := range w.Revs {
+		o.Revs = []doc.Rev{rev}
+		got, err := f.db.OpenRevs(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, r := range got {
+			if r.Doc == nil || given[r.Rev] {
+				continue
+			}
+			given[r.Rev] = true
+			if err := f.give(ctx, w, r.Doc); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // give gives out one revision.

@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/meta"
+	"divan/shard/ring"
 	"divan/storage/fault"
 	"divan/storage/pause"
 )
@@ -91,11 +92,9 @@ func (k *Keeper) follow(ctx context.Context, t turn) error {
 	}
 }
 
-// lasting reports whether what has failed would fail the next time: no database can have
-// that name, so many shards or so large a security object.
-func lasting(err error) bool {
-	return fault.Is(err, fault.RequestTooLarge) || fault.Is(err, fault.DatabaseNameTooLong) || fault.Is(err, fault.IllegalDatabaseName) || fault.Is(err, fault.BadRequest)
-}
+// lasting reports whether what has failed would fail the next time, as where no database can
+// have that name, so many shards or so large a security object.
+func lasting(err error) bool { return fault.RepeatOf(err) == fault.Lasting }
 
 // look does what has to be done for an account, as a row of the feed says. A failure is
 // counted, and told where it is not tried again.
@@ -103,6 +102,9 @@ func (k *Keeper) look(ctx context.Context, t turn, account string, alive bool) e
 	name := databaseOf(t.settings.Prefix, account)
 	db, _ := k.o.Meta.Database(name)
 	s, _, err := next(account, alive, db, t.settings.DeleteDBs)
+	if err == nil && s == create {
+		err = ring.ValidateName(name)
+	}
 	if err == nil && s != nothing {
 		err = k.settle(ctx, t, account, db)
 	}

@@ -41,7 +41,7 @@ func newKeeper(t *testing.T) (k *Keeper, now turn, end func()) {
 	must(err)
 	settings.SetVolatile("couch_peruser", "enable", "true")
 	settings.SetVolatile("couch_peruser", "delete_dbs", "true")
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20, SmallStores: true})
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	must(err)
 	local := shard.New(shard.Options{Engine: engine})
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: "n@host"}, Bootstrap: true, Config: settings})

@@ -115,22 +115,10 @@ func (r *run) saveSource(ctx context.Context, body []byte) error {
 		return nil
 	}
 	err := r.source.save(ctx, r.ID.Base, body)
-	if err == nil || !lasting(err) {
+	if err == nil || fault.RepeatOf(err) != fault.Lasting {
 		return err
 	}
 	r.source.readOnly = true
 	r.log.Warn("the source takes no checkpoint: another run will compare everything again", zap.Error(err))
 	return nil
-}
-
-// lasting reports whether a refusal would be the same the next time.
-func lasting(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unauthorized, fault.Forbidden, fault.BadRequest, fault.DocumentTooLarge, fault.AttachmentTooLarge,
-		fault.RequestTooLarge, fault.BadContentType, fault.IllegalDocID, fault.DocValidation, fault.IllegalPartition,
-		fault.PartitionOverflow, fault.InvalidDesignDoc, fault.CompilationError, fault.BadFunction:
-		return true
-	default:
-		return false
-	}
 }

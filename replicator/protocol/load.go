@@ -217,7 +217,7 @@ func (l *load) refused(id string, rev doc.Rev, err error) error {
 	switch {
 	case fault.Is(err, fault.MissingStub) && !l.whole:
 		l.bare = append(l.bare, endpoint.Wanted{ID: id, Revs: []doc.Rev{rev}})
-	case lasting(err):
+	case fault.RepeatOf(err) == fault.Lasting:
 		l.log.Warn("the target does not take a document", zap.String("document", id), zap.Stringer("revision", rev), zap.Error(err))
 		l.written(0, 1)
 	default:

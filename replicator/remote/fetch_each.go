@@ -61,6 +61,7 @@ func readersOf(connections int) int { return max(1, connections-1) }
 // eachDocument is the state that the readers of one call of each share.
 type eachDocument struct {
 	turn    chan struct{} // has an entry while take or refused is called
+	failed  error         // the first error of take or refused that ends the fetch; guarded by the turn
 	mu      sync.Mutex    // guards starved
 	starved []*fetch      // those that found no memory beside the others
 }
@@ -69,17 +70,27 @@ type eachDocument struct {
 func (e *eachDocument) alone(ctx context.Context, f *fetch, w *endpoint.Wanted) *fetch {
 	one := &fetch{db: f.db, whole: f.whole, wanted: []endpoint.Wanted{*w}}
 	one.take = func(d *endpoint.Doc, c endpoint.Contents) error {
-		return e.inTurn(ctx, func() error { return f.take(d, c) })
+		return e.inTurn(ctx, func() error {
+			err := f.take(d, c)
+			if read, ok := c.(*contents); !ok || read.err == nil { // else the answer broke off, and is asked for again
+				e.failed = err
+			}
+			return err
+		})
 	}
 	if f.refused != nil {
 		one.refused = func(id string, rev doc.Rev, why error) error {
-			return e.inTurn(ctx, func() error { return f.refused(id, rev, why) })
+			return e.inTurn(ctx, func() error {
+				e.failed = f.refused(id, rev, why)
+				return e.failed
+			})
 		}
 	}
 	return one
 }
 
-// inTurn calls take or refused when no other reader does, unless one has failed.
+// inTurn calls take or refused when no other reader does. Once one has failed, none is called
+// again: the group ends its context only after the reader has given back its turn.
 func (e *eachDocument) inTurn(ctx context.Context, call func() error) error {
 	done, err := pause.Turn(ctx, e.turn)
 	if err != nil {
@@ -88,6 +99,9 @@ func (e *eachDocument) inTurn(ctx context.Context, call func() error) error {
 	defer done()
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if e.failed != nil {
+		return e.failed
 	}
 	return call()
 }

@@ -89,6 +89,7 @@ func TestFetchSideBySideContents(t *testing.T) {
 }
 
 // An error of one document ends the reading of all others, and is the one that is told.
+// Another reader that waits for its turn does not take a document first.
 func TestFetchSideBySideFails(t *testing.T) {
 	docs, wanted := library()
 	o := &old{docs: docs}

@@ -67,7 +67,7 @@ const (
 	// lookEvery is how often the leader looks when nothing is said to have changed, and lookPause how long it
 	// waits after a look at least.
 	lookEvery = 2 * time.Second
-	lookPause = 500 * time.Millisecond
+	lookPause = 100 * time.Millisecond
 	// planEvery is how often it plans at most while something is under way. When a plan takes long, ten times that is
 	// waited in any case.
 	planEvery = 5 * time.Second
@@ -95,10 +95,11 @@ func (r *Rebalancer) Run(ctx context.Context) error {
 			return nil
 		case <-pause.C:
 		}
+		begin := time.Now()
 		if err := r.look(ctx, l); err != nil && ctx.Err() == nil && !fault.Is(err, fault.Conflict) {
 			r.o.Logger.Debug("copies are not rebalanced now", zap.Error(err))
 		}
-		pause.Reset(lookPause)
+		pause.Reset(max(lookPause, 10*time.Since(begin)))
 		select {
 		case <-ctx.Done():
 			return nil

@@ -119,7 +119,7 @@ func (i *index) fill(b *Batch) (more bool, err error) {
 	return true, nil
 }
 
-// read reads the documents of the next rows.
+// read reads the documents of the next rows, fewer when they are large.
 func (i *index) read() error {
 	ids := make([]string, min(len(i.rows), i.next))
 	for n := range ids {
@@ -127,7 +127,9 @@ func (i *index) read() error {
 	}
 	i.next = min(2*i.next, mostDocs)
 	var err error
-	i.docs, err = i.shards.DocsByID(i.ctx, i.req.Copy, ids, true, i.req.Conflicts)
+	i.docs, err = i.shards.DocsByID(i.ctx, i.req.Copy, ids, shard.ByIDOptions{
+		IncludeDocs: true, Conflicts: i.req.Conflicts, MaxBytes: maxBytes,
+	})
 	return err
 }
 

@@ -7,7 +7,6 @@ type Addition struct {
 	Range
 	Node    string
 	Instead string // of the copy of the same range on that node; empty: of others on its own node
-	Alone   bool   // not while another copy of a point of the range comes on that node
 	Lost    bool   // the node of Instead is gone for good
 }
 
@@ -41,8 +40,6 @@ func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 		}
 		at, there := slices.BinarySearchFunc(out, Shard{Range: a.Range}, byRange)
 		switch {
-		case c.ID == 0:
-			return nil, false
 		case there && out[at].On(a.Node):
 		case there:
 			out[at].Copies = append(slices.Clone(out[at].Copies), c)
@@ -60,7 +57,7 @@ func mayBeMade(shards []Shard, a *Addition) bool {
 		case !there || !s.Overlaps(a.Range) || s.Range == a.Range:
 		case c.State == StateFull && c.Instead != "": // the other one has not left yet
 			return false
-		case a.Alone && (c.State == StateCopying || c.State == StateJoining):
+		case c.State == StateCopying || c.State == StateJoining:
 			return false
 		}
 	}

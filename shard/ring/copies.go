@@ -7,7 +7,7 @@ const MaxNewCopies = 1 << 16
 
 // NewCopies gives ids to the copies that one command makes for a database: the index of
 // the command, times MaxNewCopies, plus the place of the copy among them. So none is
-// ever given again. The zero value gives 0.
+// ever given again.
 type NewCopies struct{ last uint64 }
 
 // IDsOf returns the ids of the command with that index.
@@ -15,25 +15,15 @@ func IDsOf(index uint64) *NewCopies { return &NewCopies{index * MaxNewCopies} }
 
 // Next returns the id of one more copy.
 func (n *NewCopies) Next() uint64 {
-	if n.last == 0 {
-		return 0
-	}
 	n.last++
 	return n.last
 }
 
-// LastID returns an id that is not below those of the copies made up to a command.
-func LastID(index uint64) uint64 { return (index+1)*MaxNewCopies - 1 }
-
 // CommandOf returns the index of the command that made a copy.
 func CommandOf(id uint64) uint64 { return id / MaxNewCopies }
 
-// Identify returns shards whose copies have ids, for some whose copies have none;
-// otherwise false.
-func Identify(shards []Shard, ids *NewCopies) ([]Shard, bool) {
-	if len(shards) == 0 || len(shards[0].Copies) == 0 || shards[0].Copies[0].ID != 0 {
-		return nil, false
-	}
+// Identify returns the shards of a new database with ids for their copies.
+func Identify(shards []Shard, ids *NewCopies) []Shard {
 	out := slices.Clone(shards)
 	for i := range out {
 		out[i].Copies = slices.Clone(out[i].Copies)
@@ -41,13 +31,13 @@ func Identify(shards []Shard, ids *NewCopies) ([]Shard, bool) {
 			out[i].Copies[j].ID = ids.Next()
 		}
 	}
-	return out, true
+	return out
 }
 
 // IdentifyAs gives the copies on a node the ids that their directories tell where those
-// are newer than what the shards say. made: copies without any got new ones.
-func IdentifyAs(shards []Shard, node string, told func(r Range) uint64, ids *NewCopies) (out []Shard, made bool) {
-	out = slices.Clone(shards)
+// are newer than what the shards say, and new ones to copies without any.
+func IdentifyAs(shards []Shard, node string, told func(r Range) uint64, ids *NewCopies) []Shard {
+	out := slices.Clone(shards)
 	for i := range out {
 		s := &out[i]
 		s.Copies = slices.Clone(s.Copies)
@@ -57,25 +47,23 @@ func IdentifyAs(shards []Shard, node string, told func(r Range) uint64, ids *New
 				c.ID = id
 			}
 			if c.ID == 0 {
-				c.ID, made = ids.Next(), true
+				c.ID = ids.Next()
 			}
 		}
 	}
-	return out, made
+	return out
 }
 
-// Identified reports whether either all copies have ids, each another one, or none has.
+// Identified reports whether all copies have ids, each another one.
 func Identified(shards []Shard) bool {
-	seen := make(map[uint64]struct{})
-	none := false
+	seen := map[uint64]struct{}{0: {}}
 	for _, s := range shards {
 		for _, c := range s.Copies {
-			if _, again := seen[c.ID]; again && c.ID != 0 {
+			if _, again := seen[c.ID]; again {
 				return false
 			}
 			seen[c.ID] = struct{}{}
-			none = none || c.ID == 0
 		}
 	}
-	return !none || len(seen) == 1
+	return true
 }

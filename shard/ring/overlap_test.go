@@ -76,7 +76,7 @@ func TestChangesKeepMapsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		index := uint64(1)
 		shards := []Shard{{Range: Full(), Copies: CopiesOn("a", "b", "c")[:rapid.IntRange(1, 3).Draw(t, "copies")]}}
-		shards, _ = Identify(shards, IDsOf(index))
+		shards = Identify(shards, IDsOf(index))
 		for range 60 {
 			index++
 			before := shards

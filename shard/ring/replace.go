@@ -96,7 +96,7 @@ func replace(shards []Shard, old, by string, among func(Range) bool, ids *NewCop
 				}
 			}
 			c := Copy{ID: ids.Next(), Node: to}
-			if c.ID != 0 && full {
+			if full {
 				c.State = StateJoining
 				if p.was.Instead != to {
 					c.Instead = p.was.Instead

@@ -124,12 +124,12 @@ func TestOldFormat(t *testing.T) {
 	n.create()
 	n.put("d", &content{Text: "word"})
 	n.expectTotal("t:word", 1)
-	n.damage(t, 't', "\x01\x01\x01\x00") // as format 1 had it
+	n.damage(t, 't', "\x02\x01\x01\x00")
 	if info, err := n.indexes.Info(t.Context(), copyName, signature, []byte(definition)); err != nil || !info.Exists || info.Live != 0 || info.Seq != 0 {
 		t.Errorf("an index of another format has %+v, %v", info, err)
 	}
 	n.expectTotal("t:word", 1)
-	n.damage(t, 't', "\x01\x01\x01\x00")
+	n.damage(t, 't', "\x02\x01\x01\x00")
 	n.expectTotal("t:word", 1)
 }
 

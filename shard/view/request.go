@@ -33,6 +33,7 @@ type Request struct {
 	// live leaves that lost. A document that the row's value names is the
 	// coordinator's to fetch.
 	IncludeDocs, Conflicts bool
+	Repeats                bool // rows may refer to the document of a row before (Row.Repeated)
 	Uncounted              bool // Head.Total and Head.Offset are not wanted, and not counted
 }
 
@@ -58,10 +59,17 @@ type Bound struct {
 // rows. A Bound that is exclusive and has that as its Key lies behind the group
 // as a lower one, and before it as an upper one.
 type Row struct {
-	Range            int // index in Request.Ranges
+	Range            int32 // index in Request.Ranges
+	Repeated         bool  // Doc has the content of the last document before it, and travels with that
 	Sort, Key, Value []byte
 	ID               string
 	Doc              *shard.Doc // only with IncludeDocs; nil when the document is gone
+}
+
+// RepeatDoc gives a row a document that a row before it has. Its content is there once in memory.
+func (r *Row) RepeatDoc(from *shard.Doc) {
+	d := *from
+	r.Doc, r.Repeated = &d, true
 }
 
 // Head is the metadata of an answer, known before its rows.

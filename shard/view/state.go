@@ -30,7 +30,7 @@ type treeState struct {
 }
 
 // stateVersion changes with what is stored, the sort keys of raw order among it.
-const stateVersion = 3
+const stateVersion = 1
 
 // collation is the version of the order of an index, empty when all its views
 // are in raw order, of which stateVersion tells.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"divan/shard"
 	"divan/shard/index"
 	"divan/storage"
 	"divan/storage/fault"
@@ -30,6 +31,14 @@ type Stream struct {
 	moved  bool   // the iterator stands where the reading goes on
 	some   bool   // and there is a row, or a group
 	groups grouping
+	ahead  *ahead // nil: no rows with documents were asked for yet
+}
+
+// ahead is, with IncludeDocs, the batch whose rows are given out as their documents are read:
+// those are bounded by their bytes.
+type ahead struct {
+	batch Batch
+	given int // rows of batch that were given out
 }
 
 // span is a range of keys behind the tree; hi nil is the end.
@@ -136,6 +145,13 @@ const (
 // after it; the batch may then still hold rows. It fails when the context of the
 // query ends.
 func (s *Stream) Next(b *Batch) (more bool, err error) {
+	if s.req.IncludeDocs {
+		return s.nextWithDocs(b)
+	}
+	return s.fill(b)
+}
+
+func (s *Stream) fill(b *Batch) (more bool, err error) {
 	b.reset()
 	size := batchRows
 	if s.req.Limit > 0 && s.req.Limit < size {
@@ -164,10 +180,7 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 	if s.req.Desc && !s.req.Reduce {
 		b.straighten()
 	}
-	if s.req.IncludeDocs {
-		err = s.addDocs(b)
-	}
-	return len(s.spans) > 0, err
+	return len(s.spans) > 0, nil
 }
 
 // expected is how many of so many rows there will most likely be; 0: not known.
@@ -251,20 +264,47 @@ func (s *Stream) endRange() {
 	s.moved = false
 }
 
-// addDocs adds the documents of the rows.
-func (s *Stream) addDocs(b *Batch) error {
-	ids := make([]string, len(b.Rows))
-	for i := range b.Rows {
-		ids[i] = b.Rows[i].ID
+// nextWithDocs is Next for rows with their documents: as many as the documents of a batch
+// leave room for.
+func (s *Stream) nextWithDocs(b *Batch) (more bool, err error) {
+	if s.ahead == nil {
+		s.ahead = &ahead{}
 	}
-	docs, err := s.views.shards.DocsByID(s.ctx, s.req.Copy, ids, true, s.req.Conflicts)
+	all := &s.ahead.batch
+	if s.ahead.given == len(all.Rows) {
+		// Rows that were given out keep their texts: Next may be called for another batch meanwhile.
+		s.ahead.given, *all = 0, Batch{}
+		if _, err := s.fill(all); err != nil {
+			return false, err
+		}
+	}
+	rows := all.Rows[s.ahead.given:]
+	var ids []string
+	var of []together
+	for i := 0; i < len(rows); {
+		g := togetherFrom(rows, i)
+		if i = g.end; g.first < g.end {
+			ids, of = append(ids, rows[g.first].ID), append(of, g)
+		}
+	}
+	docs, err := s.views.shards.DocsByID(s.ctx, s.req.Copy, ids, shard.ByIDOptions{
+		IncludeDocs: true, Conflicts: s.req.Conflicts, MaxBytes: batchBytes,
+	})
 	if err != nil {
-		return fmt.Errorf("documents of a view: %w", err)
+		return false, fmt.Errorf("documents of a view: %w", err)
 	}
 	for i := range docs {
-		b.Rows[i].Doc = docs[i].Doc
+		of[i].give(rows, docs[i].Doc, s.req.Repeats)
 	}
-	return nil
+	n := len(rows)
+	if len(docs) < len(of) {
+		n = of[len(docs)].start
+	}
+	b.reset()
+	b.Rows = append(b.Rows, rows[:n]...)
+	clear(rows[:n])
+	s.ahead.given += n
+	return n < len(rows) || len(s.spans) > 0, nil
 }
 
 // Close gives the snapshot and the index back. It may be called more than once.
@@ -325,7 +365,7 @@ func (b *Batch) add(number int, sort, key, value []byte) {
 	b.bytes = append(b.bytes, value...)
 	p.value = len(b.bytes)
 	b.parts = append(b.parts, p)
-	b.Rows = append(b.Rows, Row{Range: number})
+	b.Rows = append(b.Rows, Row{Range: int32(number)})
 }
 
 // sameRow reports whether a row has the key and the document of the last one.
@@ -351,7 +391,7 @@ func (b *Batch) sameRow(key, prefix []byte) bool {
 func (b *Batch) straighten() {
 	for from, to := 0, 1; from < len(b.Rows); from, to = to, to+1 {
 		first := &b.Rows[from]
-		for to < len(b.Rows) && b.Rows[to].ID == first.ID && b.Rows[to].Range == first.Range && bytes.Equal(b.Rows[to].Sort, first.Sort) {
+		for to < len(b.Rows) && b.Rows[to].sameAs(first) {
 			to++
 		}
 		slices.Reverse(b.Rows[from:to])

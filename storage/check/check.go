@@ -18,9 +18,8 @@ import (
 
 // Options say what is checked. All are required.
 type Options struct {
-	Reader        pebble.Reader // of one moment
-	Counters      format.Counters
-	HistoryBlocks bool // histories may lie in blocks
+	Reader   pebble.Reader // of one moment
+	Counters format.Counters
 	// Kept returns what the aggregates keep of the sums of a document.
 	Kept func(format.Sums) format.Sums
 	// Report hears of each broken invariant.
@@ -147,9 +146,6 @@ func (c *checker) decode(id string, value []byte) (doc.Record, error) {
 		var older doc.Tree
 		if older, err = records.History(c.Reader, id, rec.Below); err == nil {
 			err = rec.Widen(&older)
-		}
-		if !c.HistoryBlocks {
-			c.problemf("document %q has blocks of its history, the name of the store's marker tells of none", id)
 		}
 	}
 	return rec, err

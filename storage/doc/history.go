@@ -40,6 +40,10 @@ type BlockWriter interface {
 // NeedsBlocks reports whether Settle puts revisions of r into blocks where none are yet.
 func (r *Record) NeedsBlocks() bool { return r.Below == (Below{}) && r.settled() != (Below{}) }
 
+// MayHaveBlocks reports whether revisions of a document with that winner may be in blocks: only
+// a history that is one path has some, and the winner ends it.
+func MayHaveBlocks(winner Rev) bool { return tipOf(winner.Pos) > 0 }
+
 // settled returns what Settle sets Below to.
 func (r *Record) settled() Below {
 	if len(r.Tree.nodes) == 0 {

@@ -1,10 +1,9 @@
 // Package fault holds the closed set of errors that are meant for a client.
 //
 // Every floor returns an *Error for a refusal that a client must understand; any
-// other error is an internal one. Only package httpapi/core turns a Kind into a
-// status and an error name, so neither appears below it. Each Kind has one
-// stable number, which crosses the wire between nodes, so numbers are never
-// reused.
+// other error is an internal one. Each Kind has one stable number, which crosses
+// the wire between nodes, so numbers are never reused. What a Kind means to the
+// floors, to other nodes and to a client is its row in the table of kinds.go.
 package fault
 
 import (
@@ -15,7 +14,7 @@ import (
 // Kind says what went wrong, independent of the text for people.
 type Kind uint8
 
-// The kinds. New ones are added at the end.
+// The kinds. New ones are added at the end, with a row in kinds.go.
 const (
 	Internal            Kind = 1  // nothing a client can mend
 	BadRequest          Kind = 2  // malformed input

@@ -48,3 +48,25 @@ func TestNewerMap(t *testing.T) {
 		}
 	}
 }
+
+// TestKinds: each kind has a row, a kind that a newer node sends is an answer that the client
+// is told as an internal error, and no answer leaves a doubt.
+func TestKinds(t *testing.T) {
+	const unused = 30
+	for k := Internal; k <= Misconfigured; k++ {
+		r := kinds[min(int(k), len(kinds)-1)]
+		if (r.status < 400 || r.status > 599 || r.name == "") != (k == unused) || k.Status() < 400 {
+			t.Errorf("%d: %+v", k, r)
+		}
+		if r.class == Answer && r.doubtful {
+			t.Errorf("%d is an answer and doubtful", k)
+		}
+	}
+	newer := fmt.Errorf("wrapped: %w", New(Kind(len(kinds)), ""))
+	if len(kinds) != int(Misconfigured)+1 || KindOf(newer).Status() != 500 || ClassOf(newer) != Answer || Doubtful(newer) || RepeatOf(newer) != Unforeseen || OfDesign(newer) {
+		t.Error("a kind of a newer node")
+	}
+	if ClassOf(nil) != Answer || Doubtful(nil) || ClassOf(errors.New("plain")) != Trouble || !Doubtful(errors.New("plain")) {
+		t.Error("no error, or one without a kind")
+	}
+}

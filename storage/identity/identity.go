@@ -4,70 +4,49 @@ package identity
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"divan/storage/fault"
-	"divan/storage/marks"
 )
 
 // Identity holds the properties that are fixed when a store is made. It is kept in
-// the name of an empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is
+// the name of an empty file, STORE-1-<uuid>-<owner>-<copy>[-small][-partitioned]: a name is
 // there or not, so that a store is made with two syncs of directories and never half.
-// In format 2 there is no copy, in format 1 no owner either. Format 4 is 3 for a
-// store whose histories may lie in blocks, format 5 is 4 for one that may be among
-// the small ones of its node (package small).
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
-	Copy        uint64 // id of the copy in the map of its database; 0: not told
-	Blocks      bool   // histories may lie in blocks; only with Copy
-	Small       bool   // while it has no files of its own it is in package small; only with Blocks
-	owner       string // see ownerOf; empty in format 1
+	Copy        uint64 // id of the copy in the map of its database
+	Small       bool   // while it has no files of its own it is in package small; may become false
+	owner       string // see ownerOf
 }
 
 // Prefix begins the name of the file.
 const Prefix = "STORE-"
 
+// Newest is the newest format that this program knows.
+const Newest = 1
+
 const (
 	formatOne         = "1-"
-	formatTwo         = "2-"
-	formatThree       = "3-"
-	formatFour        = "4-"
-	formatFive        = "5-"
+	smallSuffix       = "-small"
 	partitionedSuffix = "-partitioned"
 )
 
 // FileName returns the name of the file.
 func (id Identity) FileName() string {
-	name := hex.EncodeToString(id.UUID[:])
-	switch {
-	case id.Copy != 0:
-		number := formatThree
-		switch {
-		case id.Small:
-			number = formatFive
-		case id.Blocks:
-			number = formatFour
-		}
-		name = number + name + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
-	case id.owner != "":
-		name = formatTwo + name + "-" + id.owner
-	default:
-		name = formatOne + name
+	name := Prefix + formatOne + hex.EncodeToString(id.UUID[:]) + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
+	if id.Small {
+		name += smallSuffix
 	}
-	name = Prefix + name
 	if id.Partitioned {
 		name += partitionedSuffix
 	}
 	return name
 }
-
-// Newest is the newest format that this program knows.
-const Newest = 5
 
 // Is reports whether a file is one that makes its directory a store, of any
 // format.
@@ -90,7 +69,10 @@ func Format(file string) int {
 
 // ownerOf returns the part of the file's name that stands for the name of the
 // store: the beginning of its hash.
-func ownerOf(store string) string { return marks.Hash(store)[:32] }
+func ownerOf(store string) string {
+	sum := sha256.Sum256([]byte(store))
+	return hex.EncodeToString(sum[:16])
+}
 
 // New returns the identity of a new store, which is the copy with that id.
 func New(store string, copyID uint64, partitioned bool) Identity {
@@ -99,14 +81,7 @@ func New(store string, copyID uint64, partitioned bool) Identity {
 	return id
 }
 
-// Of returns the identity as that of the copy with that id.
-func (id Identity) Of(store string, copyID uint64) Identity {
-	id.Copy, id.owner = copyID, ownerOf(store)
-	return id
-}
-
-// Check refuses the directory of another store. Those of format 1 do not say
-// whose they are.
+// Check refuses the directory of another store.
 func (id Identity) Check(store string) error {
 	if id.owner != "" && id.owner != ownerOf(store) {
 		return fault.New(fault.Corruption, "The directory is that of another shard.")
@@ -122,12 +97,12 @@ func Find(files []string) (id Identity, err error) {
 		if !ok {
 			continue
 		}
-		format, rest := rest[:min(len(formatOne), len(rest))], rest[min(len(formatOne), len(rest)):]
-		if !slices.Contains([]string{formatOne, formatTwo, formatThree, formatFour, formatFive}, format) {
+		if rest, ok = strings.CutPrefix(rest, formatOne); !ok {
 			return id, fmt.Errorf("store of an unknown format: %s", f)
 		}
 		rest, id.Partitioned = strings.CutSuffix(rest, partitionedSuffix)
-		if !id.parse(format, rest) {
+		rest, id.Small = strings.CutSuffix(rest, smallSuffix)
+		if !id.parse(rest) {
 			return id, fault.New(fault.Corruption, "malformed file name "+f)
 		}
 		return id, nil
@@ -135,26 +110,19 @@ func Find(files []string) (id Identity, err error) {
 	return id, fault.New(fault.NoCopy, "no_db_file")
 }
 
-// parse reads what comes behind the format.
-func (id *Identity) parse(format, rest string) bool {
-	number, copied := "", format != formatOne && format != formatTwo
-	if format != formatOne {
-		rest, id.owner, _ = strings.Cut(rest, "-")
-		if copied {
-			id.owner, number, _ = strings.Cut(id.owner, "-")
-		}
-		if len(id.owner) != len(ownerOf("")) {
-			return false
-		}
+// parse reads what comes between the format and the suffixes.
+func (id *Identity) parse(rest string) bool {
+	parts := strings.Split(rest, "-")
+	if len(parts) != 3 {
+		return false
 	}
-	if copied {
-		n, err := strconv.ParseUint(number, 10, 64)
-		if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
-			return false
-		}
-		id.Copy, id.Small = n, format == formatFive
-		id.Blocks = id.Small || format == formatFour
+	uuid, err := hex.DecodeString(parts[0])
+	if err != nil || copy(id.UUID[:], uuid) != len(uuid) || len(uuid) != len(id.UUID) {
+		return false
 	}
-	raw, err := hex.DecodeString(rest)
-	return err == nil && copy(id.UUID[:], raw) == len(raw) && len(raw) == len(id.UUID)
+	if id.owner = parts[1]; len(id.owner) != len(ownerOf("")) {
+		return false
+	}
+	id.Copy, err = strconv.ParseUint(parts[2], 10, 64)
+	return err == nil && strconv.FormatUint(id.Copy, 10) == parts[2]
 }

@@ -24,58 +24,20 @@ func Read(fs vfs.FS, dir string) (id Identity, files []string, err error) {
 	return id, files, err
 }
 
-// SetCopy writes into the directory of a store that does not say which copy of its
-// database it is that it is the one with that id; durable on return. The error is
-// fault.Exists when it says another.
-func SetCopy(fs vfs.FS, dir, store string, copyID uint64) error {
-	id, files, err := Read(fs, dir)
-	if err == nil {
-		err = id.Check(store)
-	}
-	switch {
-	case err != nil || id.Copy == copyID:
-		return err
-	case id.Copy != 0:
-		return fault.Newf(fault.Exists, "The directory of %s is that of copy %d.", store, id.Copy)
-	}
-	for _, f := range files {
-		if f == id.FileName() {
-			err = fs.Rename(fs.PathJoin(dir, f), fs.PathJoin(dir, id.Of(store, copyID).FileName()))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return instance.SyncDir(fs, dir)
-}
-
-// AllowBlocks notes in the directory of a store that its histories may lie in blocks;
-// durable on return. The store says which copy it is.
-func AllowBlocks(fs vfs.FS, dir, store string) error {
-	return rename(fs, dir, store, func(id *Identity) { id.Blocks = true })
-}
-
 // LeaveSmall notes in the directory of a store that all that it has is in files of its own;
 // durable on return.
 func LeaveSmall(fs vfs.FS, dir, store string) error {
-	return rename(fs, dir, store, func(id *Identity) { id.Small = false })
-}
-
-// rename changes what the name of the file says, durably. The store says which copy it is.
-func rename(fs vfs.FS, dir, store string, change func(id *Identity)) error {
 	id, _, err := Read(fs, dir)
 	if err == nil {
 		err = id.Check(store)
 	}
-	if err == nil && id.Copy == 0 {
-		err = fault.Newf(fault.Corruption, "The directory of %s does not say which copy it is.", store)
-	}
 	if err != nil {
 		return err
 	}
-	old := id.FileName()
-	if change(&id); old != id.FileName() {
-		if err := fs.Rename(fs.PathJoin(dir, old), fs.PathJoin(dir, id.FileName())); err != nil {
+	if id.Small {
+		old := fs.PathJoin(dir, id.FileName())
+		id.Small = false
+		if err := fs.Rename(old, fs.PathJoin(dir, id.FileName())); err != nil {
 			return err
 		}
 	}

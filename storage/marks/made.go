@@ -1,3 +1,5 @@
+// Package marks keeps which stores were made, in a file apart from them, so that it
+// outlives a store that is lost with its files.
 package marks
 
 import (

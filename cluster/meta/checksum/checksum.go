@@ -1,7 +1,7 @@
 // Package checksum gives checksums to the log and the votes of the metadata. The file that has
 // them has none of its own, so a byte that the disk changed would become part of the metadata.
-// Each entry gets one in the field that Raft leaves to such layers, and each value behind a
-// mark: what earlier versions wrote has none.
+// Each entry gets one in the field that Raft leaves to such layers, and each value one behind
+// it.
 package checksum
 
 import (
@@ -16,13 +16,12 @@ import (
 	"divan/storage/fault"
 )
 
-// mark marks a value with a checksum behind it, four bytes as well.
+// mark stands between a value and its checksum of four bytes.
 const mark = "\xd1\x0a\x5e\xa1"
 
-// DoneKey is where the stable store says that all of its values have
-// checksums. It comes behind all others, so that none is missing where it is
-// there.
-func DoneKey() []byte { return []byte("divan_sealed") }
+// LastKey has a value from the beginning. It comes behind all other keys, so that none is
+// missing where it is there.
+func LastKey() []byte { return []byte("divan_sealed") }
 
 func errWrong(what string) error {
 	return fault.New(fault.Corruption, "the checksum of "+what+" in the metadata is wrong")
@@ -39,9 +38,6 @@ func entrySum(l *raft.Log) []byte {
 
 // VerifyEntry checks an entry and takes its checksum off.
 func VerifyEntry(l *raft.Log) error {
-	if len(l.Extensions) == 0 { // of an earlier version
-		return nil
-	}
 	if !bytes.Equal(l.Extensions, entrySum(l)) {
 		return errWrong(fmt.Sprintf("entry %d", l.Index))
 	}
@@ -59,37 +55,27 @@ func checksummed(key, value []byte) []byte {
 	return binary.BigEndian.AppendUint32(out, valueSum(key, value))
 }
 
-// VerifyValue checks a value and takes its checksum off; checked says that it has
-// one.
-func VerifyValue(key, stored []byte) (value []byte, checked bool, err error) {
+// VerifyValue checks a value and takes its checksum off.
+func VerifyValue(key, stored []byte) (value []byte, err error) {
 	at := len(stored) - len(mark) - 4
-	if at < 0 || string(stored[at:at+len(mark)]) != mark {
-		return stored, false, nil
+	if at < 0 || string(stored[at:at+len(mark)]) != mark || valueSum(key, stored[:at]) != binary.BigEndian.Uint32(stored[len(stored)-4:]) {
+		return nil, errWrong(string(key))
 	}
-	if value = stored[:at]; valueSum(key, value) != binary.BigEndian.Uint32(stored[len(stored)-4:]) {
-		return nil, true, errWrong(string(key))
-	}
-	return value, true, nil
+	return stored[:at], nil
 }
 
 // Store is a log and a stable store with checksums.
 type Store struct{ *raftboltdb.BoltStore }
 
-// New gives checksums to the values of a store that has none yet, under the keys that values
-// without checksums may have.
-func New(bolt *raftboltdb.BoltStore, keys [][]byte) (*Store, error) {
+// New returns a store with checksums on a store that is empty, or that New was called with
+// before.
+func New(bolt *raftboltdb.BoltStore) (*Store, error) {
 	s := &Store{bolt}
-	if _, err := s.Get(DoneKey()); err == nil {
+	if _, err := s.Get(LastKey()); err == nil {
 		return s, nil
 	}
-	for _, key := range append(keys, DoneKey()) {
-		value, err := s.Get(key)
-		if err != nil && !bytes.Equal(key, DoneKey()) {
-			continue // never written: stores say so in different ways
-		}
-		if err := s.Set(key, value); err != nil {
-			return nil, fmt.Errorf("give the metadata checksums: %w", err)
-		}
+	if err := s.Set(LastKey(), nil); err != nil {
+		return nil, fmt.Errorf("begin the metadata: %w", err)
 	}
 	return s, nil
 }
@@ -128,8 +114,7 @@ func (s *Store) Get(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, _, err := VerifyValue(key, stored)
-	return value, err
+	return VerifyValue(key, stored)
 }
 
 // SetUint64 implements raft.StableStore.

@@ -144,7 +144,6 @@ type Command struct {
 	//	*Command_RemoveNode
 	//	*Command_ReplaceNode
 	//	*Command_AssignSlots
-	//	*Command_IdentifyCopies
 	//	*Command_ChangeCopies
 	//	*Command_AddCopies
 	//	*Command_PutRecord
@@ -280,15 +279,6 @@ func (x *Command) GetAssignSlots() *AssignSlots {
 	return nil
 }
 
-func (x *Command) GetIdentifyCopies() *Nothing {
-	if x != nil {
-		if x, ok := x.Op.(*Command_IdentifyCopies); ok {
-			return x.IdentifyCopies
-		}
-	}
-	return nil
-}
-
 func (x *Command) GetChangeCopies() *ChangeCopies {
 	if x != nil {
 		if x, ok := x.Op.(*Command_ChangeCopies); ok {
@@ -360,20 +350,16 @@ type Command_AssignSlots struct {
 	AssignSlots *AssignSlots `protobuf:"bytes,10,opt,name=assign_slots,json=assignSlots,proto3,oneof"`
 }
 
-type Command_IdentifyCopies struct {
-	IdentifyCopies *Nothing `protobuf:"bytes,11,opt,name=identify_copies,json=identifyCopies,proto3,oneof"`
-}
-
 type Command_ChangeCopies struct {
-	ChangeCopies *ChangeCopies `protobuf:"bytes,12,opt,name=change_copies,json=changeCopies,proto3,oneof"`
+	ChangeCopies *ChangeCopies `protobuf:"bytes,11,opt,name=change_copies,json=changeCopies,proto3,oneof"`
 }
 
 type Command_AddCopies struct {
-	AddCopies *AddCopies `protobuf:"bytes,13,opt,name=add_copies,json=addCopies,proto3,oneof"`
+	AddCopies *AddCopies `protobuf:"bytes,12,opt,name=add_copies,json=addCopies,proto3,oneof"`
 }
 
 type Command_PutRecord struct {
-	PutRecord *PutRecord `protobuf:"bytes,14,opt,name=put_record,json=putRecord,proto3,oneof"`
+	PutRecord *PutRecord `protobuf:"bytes,13,opt,name=put_record,json=putRecord,proto3,oneof"`
 }
 
 func (*Command_Init) isCommand_Op() {}
@@ -395,8 +381,6 @@ func (*Command_RemoveNode) isCommand_Op() {}
 func (*Command_ReplaceNode) isCommand_Op() {}
 
 func (*Command_AssignSlots) isCommand_Op() {}
-
-func (*Command_IdentifyCopies) isCommand_Op() {}
 
 func (*Command_ChangeCopies) isCommand_Op() {}
 
@@ -470,13 +454,11 @@ type Database struct {
 	Security         []byte                 `protobuf:"bytes,8,opt,name=security,proto3,oneof" json:"security,omitempty"`
 	RevsLimit        int64                  `protobuf:"varint,9,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
 	PurgedInfosLimit int64                  `protobuf:"varint,10,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3" json:"purged_infos_limit,omitempty"`
-	// Of a database whose copies have ids.
-	Generation     uint64 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"`                               // index of the command that changed its copies last
-	Born           uint64 `protobuf:"varint,13,opt,name=born,proto3" json:"born,omitempty"`                                           // index of the command that created it
-	Unnamed        uint64 `protobuf:"varint,12,opt,name=unnamed,proto3" json:"unnamed,omitempty"`                                     // directories of copies up to this id need not tell theirs
-	FullGeneration uint64 `protobuf:"varint,14,opt,name=full_generation,json=fullGeneration,proto3" json:"full_generation,omitempty"` // index of the command that changed last which copies are full
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Generation       uint64                 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"`                               // index of the command that changed its copies last; in a creation 0, like the next two
+	Born             uint64                 `protobuf:"varint,12,opt,name=born,proto3" json:"born,omitempty"`                                           // index of the command that created it
+	FullGeneration   uint64                 `protobuf:"varint,13,opt,name=full_generation,json=fullGeneration,proto3" json:"full_generation,omitempty"` // index of the command that changed last which copies are full
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Database) Reset() {
@@ -593,13 +575,6 @@ func (x *Database) GetBorn() uint64 {
 	return 0
 }
 
-func (x *Database) GetUnnamed() uint64 {
-	if x != nil {
-		return x.Unnamed
-	}
-	return 0
-}
-
 func (x *Database) GetFullGeneration() uint64 {
 	if x != nil {
 		return x.FullGeneration
@@ -612,7 +587,7 @@ type Shard struct {
 	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Nodes         []uint32               `protobuf:"varint,3,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
-	Copies        []uint64               `protobuf:"varint,4,rep,packed,name=copies,proto3" json:"copies,omitempty"`   // their ids, one for each node; none before copies had ids
+	Copies        []uint64               `protobuf:"varint,4,rep,packed,name=copies,proto3" json:"copies,omitempty"`   // their ids, one for each node; none in a creation
 	States        []uint32               `protobuf:"varint,5,rep,packed,name=states,proto3" json:"states,omitempty"`   // one for each node; none: all are full
 	Instead       []uint32               `protobuf:"varint,6,rep,packed,name=instead,proto3" json:"instead,omitempty"` // one for each node: 1 + place in nodes of that whose copy this one comes instead of, or 0; none: 0
 	unknownFields protoimpl.UnknownFields
@@ -881,8 +856,7 @@ type Addition struct {
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	Instead       string                 `protobuf:"bytes,4,opt,name=instead,proto3" json:"instead,omitempty"` // the node whose copy of the range is moved; empty: the copy is made from others of its node
-	Alone         bool                   `protobuf:"varint,5,opt,name=alone,proto3" json:"alone,omitempty"`    // not while another copy of a point of the range comes on that node
-	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`      // the node of instead is no member any more: the copy takes the place of the one there at once
+	Lost          bool                   `protobuf:"varint,5,opt,name=lost,proto3" json:"lost,omitempty"`      // the node of instead is no member any more: the copy takes the place of the one there at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -943,13 +917,6 @@ func (x *Addition) GetInstead() string {
 		return x.Instead
 	}
 	return ""
-}
-
-func (x *Addition) GetAlone() bool {
-	if x != nil {
-		return x.Alone
-	}
-	return false
 }
 
 func (x *Addition) GetLost() bool {
@@ -1235,7 +1202,7 @@ type Node struct {
 	Zone           string                 `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
 	Draining       bool                   `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
 	Version        string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
-	ClusterVersion uint64                 `protobuf:"varint,7,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // the newest whose operations it knows; programs of before say nothing
+	ClusterVersion uint64                 `protobuf:"varint,7,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // the newest whose operations it knows
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2436,7 +2403,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"meta.proto\x12\n" +
-	"divan.meta\"\xd3\x06\n" +
+	"divan.meta\"\x93\x06\n" +
 	"\aCommand\x12&\n" +
 	"\x04init\x18\x01 \x01(\v2\x10.divan.meta.InitH\x00R\x04init\x12?\n" +
 	"\x0fcreate_database\x18\x02 \x01(\v2\x14.divan.meta.DatabaseH\x00R\x0ecreateDatabase\x12B\n" +
@@ -2450,17 +2417,16 @@ const file_meta_proto_rawDesc = "" +
 	"removeNode\x12<\n" +
 	"\freplace_node\x18\t \x01(\v2\x17.divan.meta.ReplaceNodeH\x00R\vreplaceNode\x12<\n" +
 	"\fassign_slots\x18\n" +
-	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlots\x12>\n" +
-	"\x0fidentify_copies\x18\v \x01(\v2\x13.divan.meta.NothingH\x00R\x0eidentifyCopies\x12?\n" +
-	"\rchange_copies\x18\f \x01(\v2\x18.divan.meta.ChangeCopiesH\x00R\fchangeCopies\x126\n" +
+	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlots\x12?\n" +
+	"\rchange_copies\x18\v \x01(\v2\x18.divan.meta.ChangeCopiesH\x00R\fchangeCopies\x126\n" +
 	"\n" +
-	"add_copies\x18\r \x01(\v2\x15.divan.meta.AddCopiesH\x00R\taddCopies\x126\n" +
+	"add_copies\x18\f \x01(\v2\x15.divan.meta.AddCopiesH\x00R\taddCopies\x126\n" +
 	"\n" +
-	"put_record\x18\x0e \x01(\v2\x15.divan.meta.PutRecordH\x00R\tputRecordB\x04\n" +
+	"put_record\x18\r \x01(\v2\x15.divan.meta.PutRecordH\x00R\tputRecordB\x04\n" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xab\x03\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x91\x03\n" +
 	"\bDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x0e\n" +
@@ -2477,9 +2443,8 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\v \x01(\x04R\n" +
 	"generation\x12\x12\n" +
-	"\x04born\x18\r \x01(\x04R\x04born\x12\x18\n" +
-	"\aunnamed\x18\f \x01(\x04R\aunnamed\x12'\n" +
-	"\x0ffull_generation\x18\x0e \x01(\x04R\x0efullGenerationB\v\n" +
+	"\x04born\x18\f \x01(\x04R\x04born\x12'\n" +
+	"\x0ffull_generation\x18\r \x01(\x04R\x0efullGenerationB\v\n" +
 	"\t_security\"\x8f\x01\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
@@ -2500,14 +2465,13 @@ const file_meta_proto_rawDesc = "" +
 	"\tAddCopies\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12,\n" +
-	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"\x8a\x01\n" +
+	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"t\n" +
 	"\bAddition\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x18\n" +
-	"\ainstead\x18\x04 \x01(\tR\ainstead\x12\x14\n" +
-	"\x05alone\x18\x05 \x01(\bR\x05alone\x12\x12\n" +
-	"\x04lost\x18\x06 \x01(\bR\x04lost\"M\n" +
+	"\ainstead\x18\x04 \x01(\tR\ainstead\x12\x12\n" +
+	"\x04lost\x18\x05 \x01(\bR\x04lost\"M\n" +
 	"\tPutRecord\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
@@ -2689,35 +2653,34 @@ var file_meta_proto_depIdxs = []int32{
 	16, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
 	17, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
 	18, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
-	26, // 10: divan.meta.Command.identify_copies:type_name -> divan.meta.Nothing
-	6,  // 11: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
-	8,  // 12: divan.meta.Command.add_copies:type_name -> divan.meta.AddCopies
-	10, // 13: divan.meta.Command.put_record:type_name -> divan.meta.PutRecord
-	5,  // 14: divan.meta.Database.shards:type_name -> divan.meta.Shard
-	7,  // 15: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
-	9,  // 16: divan.meta.AddCopies.copies:type_name -> divan.meta.Addition
-	0,  // 17: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
-	19, // 18: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
-	21, // 19: divan.meta.Record.head:type_name -> divan.meta.Head
-	14, // 20: divan.meta.Record.node:type_name -> divan.meta.Node
-	13, // 21: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
-	23, // 22: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
-	4,  // 23: divan.meta.Record.database:type_name -> divan.meta.Database
-	24, // 24: divan.meta.Record.end:type_name -> divan.meta.End
-	19, // 25: divan.meta.Record.slot:type_name -> divan.meta.Slot
-	22, // 26: divan.meta.Record.stored:type_name -> divan.meta.StoredRecord
-	26, // 27: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
-	27, // 28: divan.meta.Request.join:type_name -> divan.meta.Join
-	26, // 29: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
-	14, // 30: divan.meta.Join.node:type_name -> divan.meta.Node
-	1,  // 31: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
-	29, // 32: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
-	4,  // 33: divan.meta.Answer.database:type_name -> divan.meta.Database
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	6,  // 10: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
+	8,  // 11: divan.meta.Command.add_copies:type_name -> divan.meta.AddCopies
+	10, // 12: divan.meta.Command.put_record:type_name -> divan.meta.PutRecord
+	5,  // 13: divan.meta.Database.shards:type_name -> divan.meta.Shard
+	7,  // 14: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
+	9,  // 15: divan.meta.AddCopies.copies:type_name -> divan.meta.Addition
+	0,  // 16: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
+	19, // 17: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
+	21, // 18: divan.meta.Record.head:type_name -> divan.meta.Head
+	14, // 19: divan.meta.Record.node:type_name -> divan.meta.Node
+	13, // 20: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
+	23, // 21: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
+	4,  // 22: divan.meta.Record.database:type_name -> divan.meta.Database
+	24, // 23: divan.meta.Record.end:type_name -> divan.meta.End
+	19, // 24: divan.meta.Record.slot:type_name -> divan.meta.Slot
+	22, // 25: divan.meta.Record.stored:type_name -> divan.meta.StoredRecord
+	26, // 26: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
+	27, // 27: divan.meta.Request.join:type_name -> divan.meta.Join
+	26, // 28: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
+	14, // 29: divan.meta.Join.node:type_name -> divan.meta.Node
+	1,  // 30: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
+	29, // 31: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
+	4,  // 32: divan.meta.Answer.database:type_name -> divan.meta.Database
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -2736,7 +2699,6 @@ func file_meta_proto_init() {
 		(*Command_RemoveNode)(nil),
 		(*Command_ReplaceNode)(nil),
 		(*Command_AssignSlots)(nil),
-		(*Command_IdentifyCopies)(nil),
 		(*Command_ChangeCopies)(nil),
 		(*Command_AddCopies)(nil),
 		(*Command_PutRecord)(nil),

@@ -290,29 +290,6 @@ func (m *Command_AssignSlots) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	}
 	return len(dAtA) - i, nil
 }
-func (m *Command_IdentifyCopies) MarshalToVT(dAtA []byte) (int, error) {
-	size := m.SizeVT()
-	return m.MarshalToSizedBufferVT(dAtA[:size])
-}
-
-func (m *Command_IdentifyCopies) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
-	i := len(dAtA)
-	if m.IdentifyCopies != nil {
-		size, err := m.IdentifyCopies.MarshalToSizedBufferVT(dAtA[:i])
-		if err != nil {
-			return 0, err
-		}
-		i -= size
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
-		i--
-		dAtA[i] = 0x5a
-	} else {
-		i = protohelpers.EncodeVarint(dAtA, i, 0)
-		i--
-		dAtA[i] = 0x5a
-	}
-	return len(dAtA) - i, nil
-}
 func (m *Command_ChangeCopies) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
@@ -328,11 +305,11 @@ func (m *Command_ChangeCopies) MarshalToSizedBufferVT(dAtA []byte) (int, error) 
 		i -= size
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
 		i--
-		dAtA[i] = 0x62
+		dAtA[i] = 0x5a
 	} else {
 		i = protohelpers.EncodeVarint(dAtA, i, 0)
 		i--
-		dAtA[i] = 0x62
+		dAtA[i] = 0x5a
 	}
 	return len(dAtA) - i, nil
 }
@@ -351,11 +328,11 @@ func (m *Command_AddCopies) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= size
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
 		i--
-		dAtA[i] = 0x6a
+		dAtA[i] = 0x62
 	} else {
 		i = protohelpers.EncodeVarint(dAtA, i, 0)
 		i--
-		dAtA[i] = 0x6a
+		dAtA[i] = 0x62
 	}
 	return len(dAtA) - i, nil
 }
@@ -374,11 +351,11 @@ func (m *Command_PutRecord) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= size
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(size))
 		i--
-		dAtA[i] = 0x72
+		dAtA[i] = 0x6a
 	} else {
 		i = protohelpers.EncodeVarint(dAtA, i, 0)
 		i--
-		dAtA[i] = 0x72
+		dAtA[i] = 0x6a
 	}
 	return len(dAtA) - i, nil
 }
@@ -462,15 +439,10 @@ func (m *Database) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.FullGeneration != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FullGeneration))
 		i--
-		dAtA[i] = 0x70
+		dAtA[i] = 0x68
 	}
 	if m.Born != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Born))
-		i--
-		dAtA[i] = 0x68
-	}
-	if m.Unnamed != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Unnamed))
 		i--
 		dAtA[i] = 0x60
 	}
@@ -891,16 +863,6 @@ func (m *Addition) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.Lost {
 		i--
 		if m.Lost {
-			dAtA[i] = 1
-		} else {
-			dAtA[i] = 0
-		}
-		i--
-		dAtA[i] = 0x30
-	}
-	if m.Alone {
-		i--
-		if m.Alone {
 			dAtA[i] = 1
 		} else {
 			dAtA[i] = 0
@@ -2470,20 +2432,6 @@ func (m *Command_AssignSlots) SizeVT() (n int) {
 	}
 	return n
 }
-func (m *Command_IdentifyCopies) SizeVT() (n int) {
-	if m == nil {
-		return 0
-	}
-	var l int
-	_ = l
-	if m.IdentifyCopies != nil {
-		l = m.IdentifyCopies.SizeVT()
-		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
-	} else {
-		n += 3
-	}
-	return n
-}
 func (m *Command_ChangeCopies) SizeVT() (n int) {
 	if m == nil {
 		return 0
@@ -2591,9 +2539,6 @@ func (m *Database) SizeVT() (n int) {
 	}
 	if m.Generation != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
-	}
-	if m.Unnamed != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.Unnamed))
 	}
 	if m.Born != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Born))
@@ -2739,9 +2684,6 @@ func (m *Addition) SizeVT() (n int) {
 	l = len(m.Instead)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
-	}
-	if m.Alone {
-		n += 2
 	}
 	if m.Lost {
 		n += 2
@@ -3794,47 +3736,6 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 11:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field IdentifyCopies", wireType)
-			}
-			var msglen int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				msglen |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			if msglen < 0 {
-				return protohelpers.ErrInvalidLength
-			}
-			postIndex := iNdEx + msglen
-			if postIndex < 0 {
-				return protohelpers.ErrInvalidLength
-			}
-			if postIndex > l {
-				return io.ErrUnexpectedEOF
-			}
-			if oneof, ok := m.Op.(*Command_IdentifyCopies); ok {
-				if err := oneof.IdentifyCopies.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
-					return err
-				}
-			} else {
-				v := &Nothing{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
-					return err
-				}
-				m.Op = &Command_IdentifyCopies{IdentifyCopies: v}
-			}
-			iNdEx = postIndex
-		case 12:
-			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field ChangeCopies", wireType)
 			}
 			var msglen int
@@ -3874,7 +3775,7 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 				m.Op = &Command_ChangeCopies{ChangeCopies: v}
 			}
 			iNdEx = postIndex
-		case 13:
+		case 12:
 			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field AddCopies", wireType)
 			}
@@ -3915,7 +3816,7 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 				m.Op = &Command_AddCopies{AddCopies: v}
 			}
 			iNdEx = postIndex
-		case 14:
+		case 13:
 			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field PutRecord", wireType)
 			}
@@ -4405,25 +4306,6 @@ func (m *Database) UnmarshalVT(dAtA []byte) error {
 			}
 		case 12:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Unnamed", wireType)
-			}
-			m.Unnamed = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.Unnamed |= uint64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		case 13:
-			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Born", wireType)
 			}
 			m.Born = 0
@@ -4441,7 +4323,7 @@ func (m *Database) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
-		case 14:
+		case 13:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field FullGeneration", wireType)
 			}
@@ -5474,26 +5356,6 @@ func (m *Addition) UnmarshalVT(dAtA []byte) error {
 			m.Instead = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		case 5:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Alone", wireType)
-			}
-			var v int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				v |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			m.Alone = bool(v != 0)
-		case 6:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Lost", wireType)
 			}

@@ -55,11 +55,10 @@ const (
 	Op_FIND       Op = 30 // FindRequest; FindHead, FindRows
 	// Indexes
 	Op_VIEW_INFO     Op = 22 // CopyDefinition, ViewInfo
-	Op_VIEW_CLEANUP  Op = 23 // ViewCleanup, Nothing
 	Op_VIEW_COMPACT  Op = 24 // CopyDefinition, Nothing
 	Op_SEARCH        Op = 31 // SearchRequest; SearchHead, SearchHits
 	Op_SEARCH_INFO   Op = 32 // SearchInfoRequest, SearchInfo
-	Op_INDEX_CLEANUP Op = 33 // ViewCleanup, Nothing: of types that nodes before did not know
+	Op_INDEX_CLEANUP Op = 33 // IndexCleanup, Nothing
 )
 
 // Enum value maps for Op.
@@ -89,7 +88,6 @@ var (
 		21: "VIEW_QUERY",
 		30: "FIND",
 		22: "VIEW_INFO",
-		23: "VIEW_CLEANUP",
 		24: "VIEW_COMPACT",
 		31: "SEARCH",
 		32: "SEARCH_INFO",
@@ -120,7 +118,6 @@ var (
 		"VIEW_QUERY":       21,
 		"FIND":             30,
 		"VIEW_INFO":        22,
-		"VIEW_CLEANUP":     23,
 		"VIEW_COMPACT":     24,
 		"SEARCH":           31,
 		"SEARCH_INFO":      32,
@@ -261,7 +258,7 @@ type Piece struct {
 	Data          []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
 	Fault         *Fault                 `protobuf:"bytes,7,opt,name=fault,proto3" json:"fault,omitempty"`             // an answer: why there is none
 	Cancel        bool                   `protobuf:"varint,8,opt,name=cancel,proto3" json:"cancel,omitempty"`          // nobody waits for the call any more
-	Copy          uint64                 `protobuf:"varint,9,opt,name=copy,proto3" json:"copy,omitempty"`              // of a call's first piece: the id of the copy in its database; 0: not known
+	Copy          uint64                 `protobuf:"varint,9,opt,name=copy,proto3" json:"copy,omitempty"`              // of a call's first piece: the id of the copy in its database
 	Generation    uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"` // of its database's map, as the caller knows it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1876,6 +1873,8 @@ type OpenRevsRequest struct {
 	WithPath      bool                   `protobuf:"varint,6,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`
 	RevsLimit     int64                  `protobuf:"varint,7,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
 	HeadOnly      bool                   `protobuf:"varint,8,opt,name=head_only,json=headOnly,proto3" json:"head_only,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,9,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of bodies, 0: no bound
+	RevOnly       bool                   `protobuf:"varint,10,opt,name=rev_only,json=revOnly,proto3" json:"rev_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1962,6 +1961,20 @@ func (x *OpenRevsRequest) GetRevsLimit() int64 {
 func (x *OpenRevsRequest) GetHeadOnly() bool {
 	if x != nil {
 		return x.HeadOnly
+	}
+	return false
+}
+
+func (x *OpenRevsRequest) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *OpenRevsRequest) GetRevOnly() bool {
+	if x != nil {
+		return x.RevOnly
 	}
 	return false
 }
@@ -2388,6 +2401,7 @@ type DocsByIDRequest struct {
 	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
 	IncludeDocs   bool                   `protobuf:"varint,3,opt,name=include_docs,json=includeDocs,proto3" json:"include_docs,omitempty"`
 	Conflicts     bool                   `protobuf:"varint,4,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of documents, 0: no bound
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2448,6 +2462,13 @@ func (x *DocsByIDRequest) GetConflicts() bool {
 		return x.Conflicts
 	}
 	return false
+}
+
+func (x *DocsByIDRequest) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
 }
 
 type Row struct {
@@ -4431,6 +4452,7 @@ type ViewRequest struct {
 	GroupLevel    int64                  `protobuf:"zigzag64,12,opt,name=group_level,json=groupLevel,proto3" json:"group_level,omitempty"`
 	IncludeDocs   bool                   `protobuf:"varint,13,opt,name=include_docs,json=includeDocs,proto3" json:"include_docs,omitempty"`
 	Conflicts     bool                   `protobuf:"varint,14,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Repeats       bool                   `protobuf:"varint,15,opt,name=repeats,proto3" json:"repeats,omitempty"` // ViewRow.repeated_doc is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4563,6 +4585,13 @@ func (x *ViewRequest) GetConflicts() bool {
 	return false
 }
 
+func (x *ViewRequest) GetRepeats() bool {
+	if x != nil {
+		return x.Repeats
+	}
+	return false
+}
+
 type ViewHead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
@@ -4639,6 +4668,7 @@ type ViewRow struct {
 	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
 	Doc           *Doc                   `protobuf:"bytes,6,opt,name=doc,proto3" json:"doc,omitempty"`
+	RepeatedDoc   bool                   `protobuf:"varint,7,opt,name=repeated_doc,json=repeatedDoc,proto3" json:"repeated_doc,omitempty"` // that of the row before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4713,6 +4743,13 @@ func (x *ViewRow) GetDoc() *Doc {
 		return x.Doc
 	}
 	return nil
+}
+
+func (x *ViewRow) GetRepeatedDoc() bool {
+	if x != nil {
+		return x.RepeatedDoc
+	}
+	return false
 }
 
 type ViewRows struct {
@@ -4997,29 +5034,29 @@ func (x *LeftOut) GetReason() string {
 	return ""
 }
 
-type ViewCleanup struct {
+type IndexCleanup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
 	Keep          []string               `protobuf:"bytes,2,rep,name=keep,proto3" json:"keep,omitempty"` // signatures
-	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"` // of the indexes; empty: view
+	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"` // of the indexes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ViewCleanup) Reset() {
-	*x = ViewCleanup{}
+func (x *IndexCleanup) Reset() {
+	*x = IndexCleanup{}
 	mi := &file_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ViewCleanup) String() string {
+func (x *IndexCleanup) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ViewCleanup) ProtoMessage() {}
+func (*IndexCleanup) ProtoMessage() {}
 
-func (x *ViewCleanup) ProtoReflect() protoreflect.Message {
+func (x *IndexCleanup) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -5031,26 +5068,26 @@ func (x *ViewCleanup) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ViewCleanup.ProtoReflect.Descriptor instead.
-func (*ViewCleanup) Descriptor() ([]byte, []int) {
+// Deprecated: Use IndexCleanup.ProtoReflect.Descriptor instead.
+func (*IndexCleanup) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{70}
 }
 
-func (x *ViewCleanup) GetCopy() string {
+func (x *IndexCleanup) GetCopy() string {
 	if x != nil {
 		return x.Copy
 	}
 	return ""
 }
 
-func (x *ViewCleanup) GetKeep() []string {
+func (x *IndexCleanup) GetKeep() []string {
 	if x != nil {
 		return x.Keep
 	}
 	return nil
 }
 
-func (x *ViewCleanup) GetType() string {
+func (x *IndexCleanup) GetType() string {
 	if x != nil {
 		return x.Type
 	}
@@ -7564,7 +7601,7 @@ const file_wire_proto_rawDesc = "" +
 	"\tconflicts\x18\b \x01(\v2\x10.divan.wire.RevsR\tconflicts\x12=\n" +
 	"\x11deleted_conflicts\x18\t \x01(\v2\x10.divan.wire.RevsR\x10deletedConflicts\x12\x1b\n" +
 	"\tlocal_seq\x18\n" +
-	" \x01(\x04R\blocalSeq\"\xde\x01\n" +
+	" \x01(\x04R\blocalSeq\"\x96\x02\n" +
 	"\x0fOpenRevsRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -7574,7 +7611,10 @@ const file_wire_proto_rawDesc = "" +
 	"\twith_path\x18\x06 \x01(\bR\bwithPath\x12\x1d\n" +
 	"\n" +
 	"revs_limit\x18\a \x01(\x03R\trevsLimit\x12\x1b\n" +
-	"\thead_only\x18\b \x01(\bR\bheadOnly\"x\n" +
+	"\thead_only\x18\b \x01(\bR\bheadOnly\x12\x1b\n" +
+	"\tmax_bytes\x18\t \x01(\x03R\bmaxBytes\x12\x19\n" +
+	"\brev_only\x18\n" +
+	" \x01(\bR\arevOnly\"x\n" +
 	"\fOpenRevsList\x127\n" +
 	"\brequests\x18\x01 \x03(\v2\x1b.divan.wire.OpenRevsRequestR\brequests\x12\x12\n" +
 	"\x04copy\x18\x02 \x01(\tR\x04copy\x12\x1b\n" +
@@ -7599,12 +7639,13 @@ const file_wire_proto_rawDesc = "" +
 	"\amissing\x18\x02 \x01(\v2\x10.divan.wire.RevsR\amissing\x12?\n" +
 	"\x12possible_ancestors\x18\x03 \x01(\v2\x10.divan.wire.RevsR\x11possibleAncestors\";\n" +
 	"\bMissings\x12/\n" +
-	"\aanswers\x18\x01 \x03(\v2\x15.divan.wire.IDMissingR\aanswers\"x\n" +
+	"\aanswers\x18\x01 \x03(\v2\x15.divan.wire.IDMissingR\aanswers\"\x95\x01\n" +
 	"\x0fDocsByIDRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12!\n" +
 	"\finclude_docs\x18\x03 \x01(\bR\vincludeDocs\x12\x1c\n" +
-	"\tconflicts\x18\x04 \x01(\bR\tconflicts\"\x9c\x01\n" +
+	"\tconflicts\x18\x04 \x01(\bR\tconflicts\x12\x1b\n" +
+	"\tmax_bytes\x18\x05 \x01(\x03R\bmaxBytes\"\x9c\x01\n" +
 	"\x03Row\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\arev_pos\x18\x02 \x01(\x04R\x06revPos\x12\x15\n" +
@@ -7756,7 +7797,7 @@ const file_wire_proto_rawDesc = "" +
 	"\texclusive\x18\x04 \x01(\bR\texclusive\"Y\n" +
 	"\tViewRange\x12%\n" +
 	"\x02lo\x18\x01 \x01(\v2\x15.divan.wire.ViewBoundR\x02lo\x12%\n" +
-	"\x02hi\x18\x02 \x01(\v2\x15.divan.wire.ViewBoundR\x02hi\"\x94\x03\n" +
+	"\x02hi\x18\x02 \x01(\v2\x15.divan.wire.ViewBoundR\x02hi\"\xae\x03\n" +
 	"\vViewRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
@@ -7775,19 +7816,21 @@ const file_wire_proto_rawDesc = "" +
 	"\vgroup_level\x18\f \x01(\x12R\n" +
 	"groupLevel\x12!\n" +
 	"\finclude_docs\x18\r \x01(\bR\vincludeDocs\x12\x1c\n" +
-	"\tconflicts\x18\x0e \x01(\bR\tconflicts\"^\n" +
+	"\tconflicts\x18\x0e \x01(\bR\tconflicts\x12\x18\n" +
+	"\arepeats\x18\x0f \x01(\bR\arepeats\"^\n" +
 	"\bViewHead\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x04R\x05total\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x12\n" +
-	"\x04uuid\x18\x04 \x01(\fR\x04uuid\"\x8e\x01\n" +
+	"\x04uuid\x18\x04 \x01(\fR\x04uuid\"\xb1\x01\n" +
 	"\aViewRow\x12\x14\n" +
 	"\x05range\x18\x01 \x01(\x04R\x05range\x12\x12\n" +
 	"\x04sort\x18\x02 \x01(\fR\x04sort\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x0e\n" +
 	"\x02id\x18\x05 \x01(\tR\x02id\x12!\n" +
-	"\x03doc\x18\x06 \x01(\v2\x0f.divan.wire.DocR\x03doc\"3\n" +
+	"\x03doc\x18\x06 \x01(\v2\x0f.divan.wire.DocR\x03doc\x12!\n" +
+	"\frepeated_doc\x18\a \x01(\bR\vrepeatedDoc\"3\n" +
 	"\bViewRows\x12'\n" +
 	"\x04rows\x18\x01 \x03(\v2\x13.divan.wire.ViewRowR\x04rows\"D\n" +
 	"\x0eCopyDefinition\x12\x12\n" +
@@ -7813,8 +7856,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x04left\x18\f \x03(\v2\x13.divan.wire.LeftOutR\x04left\"1\n" +
 	"\aLeftOut\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"I\n" +
-	"\vViewCleanup\x12\x12\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"J\n" +
+	"\fIndexCleanup\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
 	"\x04keep\x18\x02 \x03(\tR\x04keep\x12\x12\n" +
 	"\x04type\x18\x03 \x01(\tR\x04type\"\xc9\x01\n" +
@@ -8020,7 +8063,7 @@ const file_wire_proto_rawDesc = "" +
 	"\aFindRow\x12\x12\n" +
 	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\fR\x03doc*\x9b\x03\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\x89\x03\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -8053,7 +8096,6 @@ const file_wire_proto_rawDesc = "" +
 	"VIEW_QUERY\x10\x15\x12\b\n" +
 	"\x04FIND\x10\x1e\x12\r\n" +
 	"\tVIEW_INFO\x10\x16\x12\x10\n" +
-	"\fVIEW_CLEANUP\x10\x17\x12\x10\n" +
 	"\fVIEW_COMPACT\x10\x18\x12\n" +
 	"\n" +
 	"\x06SEARCH\x10\x1f\x12\x0f\n" +
@@ -8158,7 +8200,7 @@ var file_wire_proto_goTypes = []any{
 	(*CopyDefinition)(nil),         // 69: divan.wire.CopyDefinition
 	(*ViewInfo)(nil),               // 70: divan.wire.ViewInfo
 	(*LeftOut)(nil),                // 71: divan.wire.LeftOut
-	(*ViewCleanup)(nil),            // 72: divan.wire.ViewCleanup
+	(*IndexCleanup)(nil),           // 72: divan.wire.IndexCleanup
 	(*SearchSort)(nil),             // 73: divan.wire.SearchSort
 	(*SearchValue)(nil),            // 74: divan.wire.SearchValue
 	(*SearchPosition)(nil),         // 75: divan.wire.SearchPosition

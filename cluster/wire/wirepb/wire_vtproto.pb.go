@@ -1666,6 +1666,21 @@ func (m *OpenRevsRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.RevOnly {
+		i--
+		if m.RevOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x50
+	}
+	if m.MaxBytes != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxBytes))
+		i--
+		dAtA[i] = 0x48
+	}
 	if m.HeadOnly {
 		i--
 		if m.HeadOnly {
@@ -2184,6 +2199,11 @@ func (m *DocsByIDRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.MaxBytes != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxBytes))
+		i--
+		dAtA[i] = 0x28
 	}
 	if m.Conflicts {
 		i--
@@ -4097,6 +4117,16 @@ func (m *ViewRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Repeats {
+		i--
+		if m.Repeats {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x78
+	}
 	if m.Conflicts {
 		i--
 		if m.Conflicts {
@@ -4293,6 +4323,16 @@ func (m *ViewRow) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.RepeatedDoc {
+		i--
+		if m.RepeatedDoc {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
 	}
 	if m.Doc != nil {
 		size, err := m.Doc.MarshalToSizedBufferVT(dAtA[:i])
@@ -4591,7 +4631,7 @@ func (m *LeftOut) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *ViewCleanup) MarshalVT() (dAtA []byte, err error) {
+func (m *IndexCleanup) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -4604,12 +4644,12 @@ func (m *ViewCleanup) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *ViewCleanup) MarshalToVT(dAtA []byte) (int, error) {
+func (m *IndexCleanup) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *ViewCleanup) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *IndexCleanup) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -8060,6 +8100,12 @@ func (m *OpenRevsRequest) SizeVT() (n int) {
 	if m.HeadOnly {
 		n += 2
 	}
+	if m.MaxBytes != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxBytes))
+	}
+	if m.RevOnly {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -8238,6 +8284,9 @@ func (m *DocsByIDRequest) SizeVT() (n int) {
 	}
 	if m.Conflicts {
 		n += 2
+	}
+	if m.MaxBytes != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxBytes))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9013,6 +9062,9 @@ func (m *ViewRequest) SizeVT() (n int) {
 	if m.Conflicts {
 		n += 2
 	}
+	if m.Repeats {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -9068,6 +9120,9 @@ func (m *ViewRow) SizeVT() (n int) {
 	if m.Doc != nil {
 		l = m.Doc.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.RepeatedDoc {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9175,7 +9230,7 @@ func (m *LeftOut) SizeVT() (n int) {
 	return n
 }
 
-func (m *ViewCleanup) SizeVT() (n int) {
+func (m *IndexCleanup) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -14384,6 +14439,45 @@ func (m *OpenRevsRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.HeadOnly = bool(v != 0)
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxBytes", wireType)
+			}
+			m.MaxBytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxBytes |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RevOnly", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.RevOnly = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -15504,6 +15598,25 @@ func (m *DocsByIDRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Conflicts = bool(v != 0)
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxBytes", wireType)
+			}
+			m.MaxBytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxBytes |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -20532,6 +20645,26 @@ func (m *ViewRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Conflicts = bool(v != 0)
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Repeats", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Repeats = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -20906,6 +21039,26 @@ func (m *ViewRow) UnmarshalVTUnsafe(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RepeatedDoc", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.RepeatedDoc = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -21574,7 +21727,7 @@ func (m *LeftOut) UnmarshalVTUnsafe(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ViewCleanup) UnmarshalVTUnsafe(dAtA []byte) error {
+func (m *IndexCleanup) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -21597,10 +21750,10 @@ func (m *ViewCleanup) UnmarshalVTUnsafe(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: ViewCleanup: wiretype end group for non-group")
+			return fmt.Errorf("proto: IndexCleanup: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: ViewCleanup: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: IndexCleanup: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:

@@ -19,7 +19,7 @@ import (
 // may be repeated after a crash at any point.
 func (n *Node) archiveMeta(ctx context.Context, id *identityStore) error {
 	now := id.load()
-	if !now.Invited || now.Archived {
+	if !now.restarts() {
 		return nil
 	}
 	switch {
@@ -61,18 +61,22 @@ func archiveDir(dir string) error {
 }
 
 // restore makes the settings of this node again that were made before it was
-// invited.
+// invited, when it is a member of the cluster that invited it.
 func (l *links) restore(ctx context.Context) error {
-	settings := l.id.load().Settings
-	if len(settings) == 0 {
+	id := l.id.load()
+	if len(id.Settings) == 0 || id.Invited {
 		return nil
 	}
-	for section, keys := range settings {
+	for section, keys := range id.Settings {
 		for key, value := range keys {
 			if _, err := l.node.meta.Config.Set(ctx, meta.ConfigChange{Section: section, Key: key, Value: value}); err != nil {
 				return fmt.Errorf("set [%s] %s again: %w", section, key, err)
 			}
 		}
 	}
-	return l.id.update(ctx, func(i *identity) { i.Settings = nil })
+	return l.id.update(ctx, func(i *identity) {
+		if !i.Invited { // invited meanwhile
+			i.Settings = nil
+		}
+	})
 }

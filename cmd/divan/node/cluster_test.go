@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -217,7 +219,8 @@ func TestStartIsCancelled(t *testing.T) {
 	})
 }
 
-// A node that dies right after it has accepted an invitation goes on joining.
+// A node that dies right after it has accepted an invitation goes on joining, also when its
+// own metadata have told it news meanwhile. Its settings are made again.
 func TestKilledAfterInvitation(t *testing.T) {
 	inTown(t, func(w *town) {
 		open := "DIVAN_COUCHDB__SINGLE_NODE=false"
@@ -226,10 +229,15 @@ func TestKilledAfterInvitation(t *testing.T) {
 		for _, h := range w.homes {
 			h.soon("GET", "/_up", "", "200")
 		}
+		b.want("PUT", "/_node/_local/_config/log/level", `"warning"`, "200")
 		before := b.node.meta.UUID()
 		if _, err := b.node.links.Accept(w.t.Context(), a.node.links.Invitation()); err != nil {
 			w.t.Fatal(err)
 		}
+		if err := b.node.meta.SetDraining(w.t.Context(), b.name, true); err != nil {
+			w.t.Fatal(err)
+		}
+		synctest.Wait()
 		b.kill()
 		b.start()
 		w.eventually("it has joined", func() bool { return b.node.links.joined() && len(a.node.meta.Nodes()) == 2 })
@@ -237,6 +245,9 @@ func TestKilledAfterInvitation(t *testing.T) {
 			w.t.Errorf("uuid %s", uuid)
 		}
 		w.eventually("that is noted", func() bool { return !b.node.links.id.load().Invited })
+		w.eventually("its settings are there again", func() bool {
+			return b.ask("GET", "/_node/_local/_config/log/level", "") == `200 "warning"`
+		})
 	})
 }
 
@@ -518,5 +529,42 @@ func TestLogOfAStart(t *testing.T) {
 			}
 			w.t.Errorf("%d lines", len(lines))
 		}
+	})
+}
+
+// With a limit of one revision, updates, a deletion, a new beginning and a replicated edit
+// make no branch on any copy.
+func TestShortHistories(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, _, _ := w.seeded()
+		a.want("PUT", "/pond", "", "201")
+		a.want("PUT", "/pond/_revs_limit", "1", "200")
+		rev := ""
+		write := func(method, body string) {
+			query := "?new_edits=" + strconv.FormatBool(!strings.Contains(body, "_rev"))
+			if rev != "" {
+				query += "&rev=" + rev
+			}
+			answer := a.ask(method, "/pond/frog"+query, body)
+			_, text, _ := strings.Cut(answer, `"rev":"`)
+			if rev, _, _ = strings.Cut(text, `"`); rev == "" {
+				w.t.Fatal(method, answer)
+			}
+			for _, h := range w.homes {
+				want := `"changes":[{"rev":"` + rev + `"}]`
+				w.eventually("each copy has one leaf", func() bool {
+					return strings.Contains(h.ask("GET", "/pond/_changes?style=all_docs", ""), want)
+				})
+			}
+		}
+		for n := range 5 {
+			write("PUT", fmt.Sprintf(`{"legs":%d}`, n))
+		}
+		write("DELETE", "")
+		rev = ""
+		write("PUT", `{"legs":4}`)
+		_, id, _ := strings.Cut(rev, "-")
+		rev = ""
+		write("PUT", `{"_rev":"9-b","_revisions":{"start":9,"ids":["b","a","`+id+`"]},"legs":5}`)
 	})
 }

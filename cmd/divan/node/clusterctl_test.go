@@ -125,7 +125,7 @@ Shards none lost, none joining
 // A plan is shown, asked about, begun and followed, at a terminal and elsewhere; what follows it may end before it.
 func TestClusterRebalance(t *testing.T) {
 	inTown(t, func(w *town) {
-		a, b, _ := w.fillTown(12)
+		a, b, c := w.fillTown(12)
 		o := a.operator()
 		if err := o.rebalance(clusterctl.RebalanceOptions{}); err != nil || !strings.HasSuffix(o.out, "\n\nThere is nothing to move.\n") {
 			t.Errorf("%v\n%s", err, o.out)
@@ -159,6 +159,7 @@ func TestClusterRebalance(t *testing.T) {
 		w.wantError(o.rebalance(clusterctl.RebalanceOptions{}), "nothing was begun")
 		a.want("GET", "/_cluster/rebalance", "", `200 {"state":"none"`)
 
+		maxJobs("0", a, b, c, d)                              // it is under way for as long as it is looked at
 		o.ask = func(context.Context, string) (bool, error) { // another client is faster
 			b.want("POST", "/_cluster/rebalance", "", "202") //nolint:contextcheck // the test's own
 			return true, nil
@@ -176,6 +177,7 @@ func TestClusterRebalance(t *testing.T) {
 			t.Errorf("%v %s", err, o.out)
 		}
 		w.wantError(o.rebalance(clusterctl.RebalanceOptions{Follow: true}), "the rebalance was stopped (Stopped by user); --resume has it go on")
+		maxJobs("48", a, b, c, d)
 		if err := o.rebalance(clusterctl.RebalanceOptions{Resume: true, NoWait: true}); err != nil {
 			t.Error(err)
 		}
@@ -189,6 +191,13 @@ func TestClusterRebalance(t *testing.T) {
 			t.Errorf("%v\n%s", err, o.out)
 		}
 	})
+}
+
+// maxJobs sets how many jobs of resharding nodes have under way at most.
+func maxJobs(n string, nodes ...*home) {
+	for _, h := range nodes {
+		h.want("PUT", "/_node/_local/_config/reshard/max_jobs", `"`+n+`"`, "200")
+	}
 }
 
 // A node is drained, with a line for each copy that has moved, and taken out as the last line says.
@@ -286,10 +295,11 @@ func TestClusterJobs(t *testing.T) {
 // A node that restarts while it is asked is asked again.
 func TestClusterFollowsThroughRestart(t *testing.T) {
 	inTown(t, func(w *town) {
-		a, _, c := w.fillTown(4)
+		a, b, c := w.fillTown(4)
 		d := w.build(4, seedList, secret0, openToAll)
 		w.start(d)
 		d.soon("GET", "/_up", "", "200")
+		maxJobs("0", a, b, c, d) // until the node is back
 		o := c.operator()
 		if err := o.rebalance(clusterctl.RebalanceOptions{Yes: true, NoWait: true}); err != nil {
 			t.Fatal(err)
@@ -301,6 +311,7 @@ func TestClusterFollowsThroughRestart(t *testing.T) {
 			c.kill()
 			<-time.After(30 * time.Second)
 			c.start()
+			maxJobs("48", a, b, c, d)
 		}()
 		if err := o.rebalance(clusterctl.RebalanceOptions{Follow: true}); err != nil || !strings.Contains(o.progress, "; asking again\n") {
 			t.Errorf("%v\n%s", err, o.progress)

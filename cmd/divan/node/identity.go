@@ -44,6 +44,10 @@ const (
 	maxIdentity     = 16 << 20 // bytes
 )
 
+// restarts reports whether the node has accepted an invitation, and metadata of its own are
+// not out of the way yet, which a restart does.
+func (i identity) restarts() bool { return i.Invited && !i.Archived }
+
 func (i identity) clone() identity {
 	i.Nodes = maps.Clone(i.Nodes)
 	settings := i.Settings

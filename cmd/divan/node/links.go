@@ -434,7 +434,9 @@ func (l *links) joined() bool {
 	}
 }
 
-// remember keeps the identity in line with the metadata until ctx ends.
+// remember keeps the identity in line with the metadata until ctx ends. An invitation that
+// waits for the restart of the node is left alone, because the metadata are those that the
+// node gives up, unless another node has joined them meanwhile: a group of two is not left.
 func (l *links) remember(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -444,11 +446,17 @@ func (l *links) remember(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed := l.node.meta.NodesChanged()
 		uuid, now := l.node.meta.UUID(), addresses(l.node.meta.Nodes())
-		if id := l.id.load(); l.joined() && (id.UUID != uuid || !maps.Equal(id.Nodes, now) || id.Secret != l.secret() || id.Invited) {
+		id := l.id.load()
+		givenUp := id.restarts() && len(now) < 2
+		if l.joined() && !givenUp && (id.UUID != uuid || !maps.Equal(id.Nodes, now) || id.Secret != l.secret() || id.Invited) {
 			if err := l.id.update(ctx, func(i *identity) {
-				i.UUID, i.Nodes, i.Secret, i.Invited, i.Archived = uuid, now, l.secret(), false, false
+				if !i.restarts() || len(now) > 1 { // else it was invited meanwhile
+					i.UUID, i.Nodes, i.Secret, i.Invited, i.Archived = uuid, now, l.secret(), false, false
+				}
 			}); err != nil && ctx.Err() == nil {
 				l.log.Error("the members of the cluster are not kept", zap.Error(err))
+				_ = pause.For(ctx, time.Second)
+				continue
 			}
 		}
 		if err := l.restore(ctx); err != nil {
@@ -496,20 +504,27 @@ func (l *links) Accept(ctx context.Context, inv httpapi.Invitation) (httpapi.Nod
 	if l.memberOf(inv) {
 		return self, nil
 	}
-	if err := l.mayJoin(ctx, inv); err != nil {
+	waiting := l.waiting(l.id.load())
+	if err := l.mayJoin(ctx, inv, waiting); err != nil {
 		return httpapi.NodeInfo{}, err
 	}
+	joined := false
 	next := identity{Version: identityVersion, UUID: inv.UUID, Secret: inv.Cookie, Nodes: maps.Clone(inv.Seeds), Invited: true}
 	settings := l.node.config.Layer(config.Node).Set
 	err := l.id.update(ctx, func(i *identity) {
 		next.Settings = settings
-		if l.waiting(*i) { // those before the first invitation are with the metadata, out of the way
+		if waiting { // those before the first invitation are with the metadata, out of the way
 			next.Settings, next.Archived = i.Settings, i.Archived
 		}
-		*i = next
+		if joined = waiting && !l.waiting(*i); !joined {
+			*i = next
+		}
 	})
 	if err != nil {
 		return httpapi.NodeInfo{}, err
+	}
+	if joined {
+		return httpapi.NodeInfo{}, fault.Newf(fault.Unavailable, "%s is joining the cluster that invited it before.", l.name)
 	}
 	l.log.Info("invited to a cluster", zap.String("uuid", inv.UUID), zap.Strings("nodes", slices.Sorted(maps.Keys(inv.Seeds))))
 	return self, nil
@@ -536,7 +551,7 @@ func (l *links) waiting(id identity) bool { return id.Invited && id.Archived && 
 // mayJoin refuses an invitation that this node cannot accept. One that still
 // waits for those who invited it first, which may be for ever, has no metadata
 // to look at: it was empty when it accepted.
-func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
+func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation, waiting bool) error {
 	refuse := func(format string, args ...any) error { return fault.Newf(fault.BadRequest, format, args...) }
 	m := l.node.meta
 	switch configured := l.node.config.Load().Cluster.Secret; {
@@ -548,7 +563,7 @@ func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
 	if address, taken := inv.Seeds[l.name]; taken && (address != l.place.advertise || len(inv.Seeds) == 1) {
 		return refuse("The cluster has a node %s at %s already; give this node another name (NODENAME or --name).", l.name, address)
 	}
-	if l.waiting(l.id.load()) {
+	if waiting {
 		return nil
 	}
 	if err := m.CatchUp(ctx); err != nil {

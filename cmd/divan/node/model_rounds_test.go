@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"divan/storage/storagetest"
 )
 
 // modelRounds runs rounds of a random test of queries on a node, each with a new database,
@@ -30,7 +32,10 @@ func modelRounds(t *testing.T, prefix string, round func(h *testNode, rng *rand.
 			t.Fatal(err)
 		}
 	}
-	h := start(t, inMemory(t))
+	cfg := inMemory(t)
+	cfg.Logger = storagetest.FailOnPanics(t) // an hour has gigabytes of lines
+	h := buildAs(t, cfg)
+	h.run()
 	questions, end := 0, time.Now().Add(duration)
 	for n := uint64(0); n == 0 || time.Now().Before(end); n++ {
 		name := fmt.Sprint(prefix, n)

@@ -137,6 +137,29 @@ func TestRequestIsHandedOver(t *testing.T) {
 	})
 }
 
+// A replication of a request runs on any node, by the rights that were given or taken away a
+// moment before.
+func TestRightsOfARequest(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, _, _ := w.seeded()
+		a.soon("PUT", "/_users/org.couchdb.user:joe", `{"name":"joe","type":"user","roles":[],"password":"pw"}`, "201")
+		for _, h := range w.homes {
+			w.eventually("the account is everywhere", func() bool { return strings.Contains(h.as("joe", "GET", "/_session", ""), `"joe"`) })
+		}
+		a.want("PUT", "/pond", "", "201")
+		for i := range 12 {
+			lake := fmt.Sprint("lake", i)
+			a.want("PUT", "/"+lake, "", "201")
+			body := `{"source":"http://adm:pass@10.0.0.1:5984/pond","target":"http://joe:pw@10.0.0.1:5984/` + lake + `"}`
+			a.want("POST", "/_replicate", body, "403 ")
+			a.want("PUT", "/"+lake+"/_security", `{"members":{"names":["joe"]}}`, "200")
+			a.want("POST", "/_replicate", body, `200 {"ok":true`)
+			a.want("PUT", "/"+lake+"/_security", `{"members":{"names":["jim"]}}`, "200")
+			a.want("POST", "/_replicate", body, "403 ")
+		}
+	})
+}
+
 // drainBody is the document of a node that is to be emptied.
 func (h *home) drainBody(node string) string {
 	h.town.t.Helper()

@@ -21,9 +21,8 @@ import (
 func engineOptions(cfg Config, s *config.Snapshot, d descriptors, log *zap.Logger) storage.Options {
 	o := storage.Options{
 		Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage"), MaxOpen: storage.DefaultMaxOpen, MaxTables: d.tables,
-		JoinIndex:   postings.Join,
-		SmallStores: true,
-		RowTables:   cfg.FS == nil, // another file system: virtual time
+		JoinIndex: postings.Join,
+		RowTables: cfg.FS == nil, // another file system: virtual time
 	}
 	if _, said := s.Get("couchdb", "max_dbs_open"); said { // else the engine's own number
 		o.MaxOpen = s.CouchDB.MaxDBsOpen

@@ -20,7 +20,7 @@ type Bookmark struct {
 }
 
 // bookmarkVersion changes with the form of bookmarks or of sort keys.
-const bookmarkVersion = 2
+const bookmarkVersion = 1
 
 // checkSize is the length of the checksum that ends a bookmark.
 const checkSize = 4

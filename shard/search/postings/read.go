@@ -19,8 +19,8 @@ type Totals struct {
 }
 
 // totalsVersion is the format of all that an index holds. One of another format is damaged to
-// readers and writers: it is built anew. 2: heads of runs have bounds.
-const totalsVersion = 2
+// readers and writers: it is built anew.
+const totalsVersion = 1
 
 func (t *Totals) append(dst []byte) []byte {
 	dst = append(dst, totalsVersion)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // OpenRevs returns several revisions of one document, as R copies know it
@@ -18,9 +20,46 @@ import (
 // does not exist; otherwise an answer for each of Revs (more with Latest),
 // whose Doc is nil when it is not stored. A revision that is named twice is
 // answered once, at its first place.
+//
+// With Memory all revisions together have room there before they are read: a few
+// MB are tried first, then four times as much each time.
 func (d *docReads) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
+	if o.Memory == nil {
+		return d.openRevs(ctx, o)
+	}
+	room := memory.InSteps(o.Memory)
+	defer room.Reduce(0)
+	for o.MaxBytes = revsBytes; ; {
+		out, err := d.openRevs(ctx, o)
+		if !fault.Is(err, fault.RequestTooLarge) || o.MaxBytes >= maxRevsBytes {
+			return out, err
+		}
+		room.Reduce(0)
+		if o.MaxBytes, err = moreRoom(&room, o.MaxBytes); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const (
+	revsBytes    = 4 << 20 // of documents that OpenRevs reads before it counts them
+	maxRevsBytes = 1 << 40 // beyond what the memory of any node counts
+)
+
+// moreRoom takes room for more than so many bytes: four times as many, or what there is.
+func moreRoom(room *memory.Steps, bytes int) (taken int, err error) {
+	for _, eighths := range []int{32, 24, 16, 12, 10, 9} {
+		taken = bytes / 8 * eighths
+		if err = room.Add(taken); err == nil {
+			return taken, nil
+		}
+	}
+	return 0, err
+}
+
+func (d *docReads) openRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
 	s := d.routing.Owner(o.ID)
-	if len(s.Copies) == 1 || o.R == 1 {
+	if len(s.Copies) == 1 || o.R == 1 && o.All { // a revision that is named may be at another copy
 		req := d.revsRequest(&o)
 		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
@@ -34,21 +73,28 @@ func (d *docReads) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.Rev
 
 func (d *docReads) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
-		ID: o.ID, Revs: shard.DistinctRevs(o.Revs), All: o.All, Latest: o.Latest, WithPath: o.WithPath, RevsLimit: d.meta.RevsLimit,
+		ID: o.ID, Revs: shard.DistinctRevs(o.Revs), All: o.All, Latest: o.Latest, WithPath: o.WithPath,
+		RevsLimit: d.meta.RevsLimit, MaxBytes: o.MaxBytes,
 	}
 }
 
 // OpenRevsMany is OpenRevs for several documents, each with its own error. A
-// copy gets its part of them in one message. R of the first one counts for
-// all. Everything is held in memory: ask for a bounded number.
+// copy gets its part of them in one message. R and MaxBytes of the first one
+// count for all.
 func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
 	before := d.noCopies.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
+	if len(list) == 0 {
+		return out, errs
+	}
 	groups := d.routing.Group(len(list), func(i int) string { return list[i].ID })
-	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
+	routing.InOrder(groups)
+	asked := make([]bool, len(groups))
+	_ = fanout.EachWithin(len(groups), list[0].MaxBytes, func(g, share int) (bytes int, _ error) { // errors are told item by item
+		asked[g] = true
 		d.byNewestMap(ctx, groups[g], func(i int) string { return list[i].ID }, func(d *DB, g routing.Group) (open []int) {
 			before := d.stale.Load()
-			r := revising{db: &d.docReads, route: g.Route, list: pick(list, g.Items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+			r := openRevsOfRange{db: &d.docReads, route: g.Route, list: pick(list, g.Items), maxBytes: share}
 			got, failures := r.run(ctx, list[0].R)
 			for i, at := range g.Items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
@@ -58,8 +104,20 @@ func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([]
 			}
 			return g.Items
 		})
-		return nil
+		for _, at := range groups[g].Items {
+			for k := range out[at] {
+				bytes += out[at][k].Doc.Size()
+			}
+		}
+		return bytes, nil
 	})
+	for g := range groups {
+		for _, at := range groups[g].Items {
+			if !asked[g] {
+				errs[at] = shard.ErrTooMuch
+			}
+		}
+	}
 	if gone := d.stillThere(ctx, before); gone != nil {
 		for i := range errs {
 			out[i], errs[i] = nil, gone
@@ -68,15 +126,15 @@ func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([]
 	return out, errs
 }
 
-// revising is the part of an OpenRevsMany that belongs to one range. The
+// openRevsOfRange is the part of an OpenRevsMany that belongs to one range. The
 // first copy, that of this node if there is one, is asked for everything, the
 // others, as many as R says, without bodies. What they have beyond that is
 // fetched from them.
-type revising struct {
+type openRevsOfRange struct {
 	db    *docReads
 	route *routing.Route
 	list  []OpenRevsOptions
-	// maxBytes bounds the bodies that a copy answers with; 0: no bound.
+	// maxBytes bounds the documents that a copy answers with; 0: no bound.
 	maxBytes int
 }
 
@@ -87,7 +145,7 @@ type revised struct {
 	errs []error
 }
 
-func (r *revising) run(ctx context.Context, need int) ([][]shard.RevResult, []error) {
+func (r *openRevsOfRange) run(ctx context.Context, need int) ([][]shard.RevResult, []error) {
 	ctx, cancel := r.db.deadline(ctx)
 	defer cancel()
 	answers, err := r.answers(ctx, need)
@@ -111,7 +169,7 @@ type unseen struct{ item, place int }
 
 // askOthers asks the copies that were not asked yet for named revisions that are
 // still missing: a revision is the same wherever it is.
-func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
+func (r *openRevsOfRange) askOthers(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
 	for _, t := range r.route.Near {
 		if slices.ContainsFunc(answers, func(a revised) bool { return a.from == t }) {
 			continue
@@ -135,20 +193,41 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
-		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs})
+		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs, MaxBytes: r.left(out)})
 		cancel()
 		r.db.noteRefusal(err)
 		for k, l := range open {
-			if err == nil && answers[k].Err == nil && len(answers[k].Results) > 0 && answers[k].Results[0].Doc != nil {
-				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, answers[k].Results...)
+			if err == nil && fault.Is(answers[k].Err, fault.RequestTooLarge) {
+				out[l.item], errs[l.item] = nil, answers[k].Err
+			}
+			if err == nil && errs[l.item] == nil && len(answers[k].Results) > 0 && answers[k].Results[0].Doc != nil {
+				// With Latest another revision may have led to the same leaf.
+				found := slices.DeleteFunc(answers[k].Results, func(f shard.RevResult) bool {
+					return slices.ContainsFunc(out[l.item], func(o shard.RevResult) bool { return o.Rev == f.Rev && o.Doc != nil })
+				})
+				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, found...)
 			}
 		}
 	}
 }
 
+// left returns how much of maxBytes some results leave, at least a byte; 0: no bound.
+func (r *openRevsOfRange) left(results [][]shard.RevResult) int {
+	if r.maxBytes == 0 {
+		return 0
+	}
+	left := r.maxBytes
+	for i := range results {
+		for k := range results[i] {
+			left -= results[i][k].Doc.Size()
+		}
+	}
+	return max(left, 1)
+}
+
 // answers asks as many copies as need says; the first answer is complete. The
 // error says that no copy answered.
-func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
+func (r *openRevsOfRange) answers(ctx context.Context, need int) ([]revised, error) {
 	near := r.route.Near
 	if need < 1 {
 		need = fanout.Majority(near)
@@ -192,13 +271,19 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 }
 
 // ask puts all requests to one copy.
-func (r *revising) ask(ctx context.Context, rep replica.Copy, t fanout.Target, headOnly bool) (revised, error) {
+func (r *openRevsOfRange) ask(ctx context.Context, rep replica.Copy, t fanout.Target, revOnly bool) (revised, error) {
 	reqs := make([]shard.OpenRevsRequest, len(r.list))
 	for i := range r.list {
 		reqs[i] = r.db.revsRequest(&r.list[i])
-		reqs[i].HeadOnly = headOnly
+		if revOnly {
+			reqs[i].HeadOnly, reqs[i].RevOnly, reqs[i].WithPath = true, true, false
+		}
 	}
-	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs, MaxBytes: r.maxBytes})
+	maxBytes := r.maxBytes
+	if revOnly {
+		maxBytes = 0
+	}
+	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs, MaxBytes: maxBytes})
 	if err != nil {
 		return revised{}, err
 	}
@@ -221,9 +306,12 @@ func noMatterOfADocument(err error) bool {
 
 // merge replaces in out what the first copy answered where others know more.
 // Documents about which the copies differ are repaired in the background.
-func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
+func (r *openRevsOfRange) merge(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
 	var differ []int
 	for i := range r.list {
+		if fault.Is(errs[i], fault.RequestTooLarge) { // it will be asked for again
+			continue
+		}
 		for _, a := range answers[1:] {
 			if a.errs[i] == nil && (errs[i] != nil || !sameRevs(a.got[i], out[i])) {
 				differ = append(differ, i)
@@ -234,23 +322,27 @@ func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.R
 	if len(differ) == 0 {
 		return
 	}
-	full := r.leaves(ctx, answers, differ)
+	full, failures := r.leaves(ctx, answers, differ)
 	copies := make([]fanout.Target, len(answers))
 	for k := range answers {
 		copies[k] = answers[k].from
 	}
 	for k, i := range differ {
 		r.db.repairs.later(ctx, r.db.replicaSet, r.list[i].ID, copies)
-		if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
+		if failures[k] != nil {
+			out[i], errs[i] = nil, failures[k]
+		} else if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
 			out[i], errs[i] = merged, nil
 		}
 	}
 }
 
 // leaves reads from every copy what it has of the documents that the copies
-// differ about: complete, and with all ancestors.
-func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) [][][]shard.RevResult {
-	out := make([][][]shard.RevResult, len(differ)) // by document, by copy
+// differ about: complete, and with all ancestors. A failure says that a document
+// is beyond maxBytes.
+func (r *openRevsOfRange) leaves(ctx context.Context, answers []revised, differ []int) (out [][][]shard.RevResult, failures []error) {
+	out = make([][][]shard.RevResult, len(differ)) // by document, by copy
+	beyond := make([][]error, len(answers))        // by copy, by document
 	for k := range out {
 		out[k] = make([][]shard.RevResult, len(answers))
 	}
@@ -264,16 +356,29 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 			reqs[k] = r.db.revsRequest(&r.list[i])
 			reqs[k].WithPath, reqs[k].RevsLimit = true, 0
 		}
-		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: answers[c].from.Name, Docs: reqs})
-		r.db.noteRefusal(err)
+		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{
+			Copy: answers[c].from.Name, Docs: reqs, MaxBytes: (r.maxBytes + len(answers) - 1) / len(answers),
+		})
+		if r.db.noteRefusal(err); err != nil {
+			return nil //nolint:nilerr // it has said nothing
+		}
+		beyond[c] = make([]error, len(differ))
 		for k := range differ {
-			if err == nil && found[k].Err == nil {
+			if found[k].Err == nil {
 				out[k][c] = append([]shard.RevResult{}, found[k].Results...) // not nil: it has answered
+			} else if fault.Is(found[k].Err, fault.RequestTooLarge) {
+				beyond[c][k] = found[k].Err
 			}
 		}
 		return nil
 	})
-	return out
+	failures = make([]error, len(differ))
+	for _, of := range beyond {
+		for k := range of {
+			failures[k] = cmp.Or(failures[k], of[k])
+		}
+	}
+	return out, failures
 }
 
 // sameRevs reports whether two copies answered the same revisions.
