@@ -14,7 +14,7 @@ export VERSION
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-build: ## bin/divan, one static binary (VERSION=1.2: of that version instead of the tag or commit)
+build: ## bin/divan, one static binary (VERSION=1.2: of that version instead of the tag or the file VERSION)
 	./dev build
 
 run: ## a working database on 127.0.0.1:5984, data in ./data
@@ -29,13 +29,12 @@ node: build ## one more node beside those of a cluster that runs, the fourth (AD
 image: build ## the container image "divan", which holds nothing but the binary
 	docker build -t divan -f deploy/Dockerfile .
 
-# A package has to have a version that begins with a digit: a tag has one, a commit
-# gets the time that it was made in front. dpkg has 1.3~rc1 before 1.3, which is
-# what 1.3-rc1 says.
+# dpkg has 1.3~rc1 before 1.3, which is what 1.3-rc1 says. A commit that has no tag is before the
+# release that it becomes, the newer one behind the older one.
 deb: build ## a Debian package in bin/, with a unit for systemd
 	rm -f bin/divan_*.deb # apt would choose one of several
 	version=$$(./bin/divan --version | sed 's/^divan v\{0,1\}//; s/-\([abpr]\)/~\1/; s/-/+/g'); \
-	case $$version in [0-9]*.*) ;; *) version=0~$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M%S 2>/dev/null || echo 0)+$$version ;; esac; \
+	case $$version in *+*) version=$${version%%+*}~$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M%S)+$${version#*+} ;; esac; \
 	DEB_VERSION=$$version DEB_ARCH=$$(go env GOARCH) go run $(NFPM) package --config deploy/deb/nfpm.yaml --packager deb --target bin/
 
 up: build ## three nodes in containers, set up as a cluster

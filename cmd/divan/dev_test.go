@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,22 +9,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"divan"
 )
 
 // script runs ./dev in a directory of its own, where the compiler and the program only
-// tell how they are called, and returns what they told.
-func script(t *testing.T, environ []string, args ...string) string {
+// tell how they are called, and returns what they told. more are further files.
+func script(t *testing.T, environ []string, more map[string]string, args ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "dev"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"dev":       string(text),
 		"bin/divan": "#!/bin/sh\necho divan \"$@\"\n",
 		"tools/go":  "#!/bin/sh\n[ \"$1\" = env ] && { echo go1.99; exit; }\necho go \"$@\"\n",
-	} {
+	}
+	maps.Copy(files, more)
+	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 		if err := os.Chmod(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
@@ -43,24 +48,44 @@ func script(t *testing.T, environ []string, args ...string) string {
 func TestDev(t *testing.T) {
 	const build = "go build -trimpath -ldflags -s -w -X main.linkedVersion=v1.2 -o bin/divan ./cmd/divan\n"
 	const admin = "--admin admin:password "
-	if got := script(t, nil, "build"); got != build {
+	if got := script(t, nil, nil, "build"); got != build {
 		t.Errorf("build: %s", got)
 	}
 	for args, want := range map[string]string{
 		"--data x": admin + "--data x", "--data x --admin root:p": "--data x --admin root:p", "--admin=root:p": "--admin=root:p",
 		"--listen 127.0.0.1:1": admin + "--listen 127.0.0.1:1", "--listen 0.0.0.0:1": "--listen 0.0.0.0:1",
 	} {
-		if got := script(t, nil, append([]string{"run"}, strings.Fields(args)...)...); got != build+"divan serve "+want+"\n" {
+		if got := script(t, nil, nil, append([]string{"run"}, strings.Fields(args)...)...); got != build+"divan serve "+want+"\n" {
 			t.Errorf("run %s: %s", args, got)
 		}
 	}
-	if got := script(t, []string{"COUCHDB_USER=root"}, "run"); got != build+"divan serve\n" {
+	if got := script(t, []string{"COUCHDB_USER=root"}, nil, "run"); got != build+"divan serve\n" {
 		t.Errorf("run with an administrator in the environment: %s", got)
 	}
-	linkedVersion = "v1.2"
-	defer func() { linkedVersion = "" }()
-	if got := programVersion(); got != "v1.2" {
-		t.Errorf("the version is %s", got)
+}
+
+// TestVersionOfBuild: a build is of its tag, and without one of the file VERSION, with the commit behind it.
+func TestVersionOfBuild(t *testing.T) {
+	if got := divan.Release(); !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(got) || programVersion() != got {
+		t.Errorf("VERSION says %q, the program %q", got, programVersion())
+	}
+	for want, git := range map[string]string{
+		"v1.3":               "v1.3",          // what git describe says of the tag, and of the commit
+		"1.2.3+0123456789ab": " 0123456789ab", //
+		"1.2.3+01-dirty":     " 01-dirty",     //
+		"1.2.3":              "",              // no repository
+	} {
+		tag, commit, _ := strings.Cut(git, " ")
+		answer := func(text string) string {
+			if text == "" {
+				return "exit 1"
+			}
+			return "echo " + text
+		}
+		fake := "#!/bin/sh\ncase \"$*\" in *--exact-match*) " + answer(tag) + " ;; *) " + answer(commit) + " ;; esac\n"
+		if got := script(t, []string{"VERSION="}, map[string]string{"tools/git": fake, "VERSION": "1.2.3\n"}, "build"); !strings.Contains(got, "linkedVersion="+want+" ") {
+			t.Errorf("git says %q: %s", git, got)
+		}
 	}
 }
 

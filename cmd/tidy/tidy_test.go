@@ -27,7 +27,7 @@ func repository(t *testing.T) *tree {
 func floor(dir string) int {
 	top, _, _ := strings.Cut(dir, "/")
 	switch top {
-	case "storage":
+	case "storage", ".":
 		return 0
 	case "shard":
 		return 1
