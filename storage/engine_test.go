@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/instance"
 )
 
 func storeName(i int) string { return fmt.Sprintf("shards/00000000-ffffffff/db%d.1", i) }
@@ -168,7 +168,7 @@ func TestEmptyStore(t *testing.T) {
 	}
 	must(t, snap.Close())
 	checkStore(t, s)
-	if f := s.inst.DB().FormatMajorVersion(); f != pebble.FormatNewest {
+	if f := s.inst.DB().FormatMajorVersion(); f != instance.PebbleFormat {
 		t.Errorf("format %v", f)
 	}
 }

@@ -137,7 +137,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	for _, file := range [...]string{identity, formatMarker + pebble.FormatNewest.String()} {
+	for _, file := range [...]string{identity, formatMarker + instance.PebbleFormat.String()} {
 		if err := e.touch(e.o.FS.PathJoin(path, file)); err != nil {
 			return err
 		}

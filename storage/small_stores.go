@@ -205,7 +205,7 @@ func (e *Engine) openSmallFiles(readOnly, mayMake bool) (*smallStores, error) {
 	default:
 		e.small.damage.Begin() // a small store that is open is not in it
 		if err = e.dirs.Make(s.inst.Dir); err == nil {
-			err = e.touch(e.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String()))
+			err = e.touch(e.o.FS.PathJoin(s.inst.Dir, formatMarker+instance.PebbleFormat.String()))
 		}
 		if err != nil {
 			err = instance.DiskError("make small stores", err)

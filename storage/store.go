@@ -167,7 +167,7 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 // openOwn returns the store's own instance, opening it when it is not open. The caller holds s.opening.
 func (s *Store) openOwn() (*pebble.DB, error) {
 	if !s.inst.Opened() {
-		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String())); err != nil {
+		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.inst.Dir, formatMarker+instance.PebbleFormat.String())); err != nil {
 			return nil, instance.DiskError("open store", err)
 		}
 		if err := s.openPebble(); err != nil {

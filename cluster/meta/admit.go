@@ -113,7 +113,7 @@ func (d *admission) admit(ctx context.Context, r *raft.Raft, j *metapb.Join) err
 }
 
 // repeatVersions tells a node that was upgraded which versions the other members know:
-// its program of before skipped that.
+// the program that it ran before may have skipped that.
 func (d *admission) repeatVersions(ctx context.Context, upgraded string) error {
 	for _, n := range d.fsm.load().sortedNodes() {
 		if n.Name == upgraded || n.ClusterVersion == 0 {

@@ -115,7 +115,7 @@ func (r *request) open(req search.Request) ([]*part, error) {
 		r.ranges = rangesOf(sources)
 	}
 	if continued := req.After != nil || r.before != AnyRanges; continued && r.ranges != AnyRanges && r.before != r.ranges {
-		return nil, errOtherRanges() // also for a bookmark of before they were told, which may be of any
+		return nil, errOtherRanges() // also for a bookmark that names none
 	}
 	asked := r.db.Asking()
 	set := r.searcher.o.Config.Load().Fabric

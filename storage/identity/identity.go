@@ -83,7 +83,7 @@ func New(store string, copyID uint64, partitioned bool) Identity {
 
 // Check refuses the directory of another store.
 func (id Identity) Check(store string) error {
-	if id.owner != "" && id.owner != ownerOf(store) {
+	if id.owner != ownerOf(store) {
 		return fault.New(fault.Corruption, "The directory is that of another shard.")
 	}
 	return nil

@@ -24,7 +24,7 @@ func (e *Empty) DB(s *Shared, merger *pebble.Merger) (*pebble.DB, error) {
 	}
 	o := &pebble.Options{
 		FS: vfs.NewMem(), Cache: s.Memory.Cache, FileCache: s.Files, Merger: merger,
-		FormatMajorVersion: pebble.FormatNewest, MemTableSize: IdleMemTable,
+		FormatMajorVersion: PebbleFormat, MemTableSize: IdleMemTable,
 		Logger: discardLogger{}, DisableWAL: true,
 	}
 	o.Experimental.CompactionScheduler = s.Scheduler.ForStore()

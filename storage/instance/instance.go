@@ -25,6 +25,11 @@ import (
 	"divan/storage/scheduler"
 )
 
+// PebbleFormat is the format of Pebble that new instances have. It does not follow Pebble's
+// newest: a store that a release has opened stays readable for the release before
+// (docs/compatibility.md). An instance of a newer format keeps it.
+const PebbleFormat = pebble.FormatValueSeparation
+
 // Shared holds what the instances of a node have in common.
 type Shared struct {
 	FS        vfs.FS
@@ -302,7 +307,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		Merger:                      k.Merger,
 		DisableWAL:                  !k.Log,
 		DisableTableStats:           !i.Mended(), // Pebble would try to read those of damaged tables without a pause
-		FormatMajorVersion:          pebble.FormatNewest,
+		FormatMajorVersion:          PebbleFormat,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,
 		L0CompactionThreshold:       sublevels,
