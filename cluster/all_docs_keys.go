@@ -68,23 +68,17 @@ func (k *keyed) next() (*shard.Row, error) {
 		if err := k.look(k.keys[:min(size, len(k.keys))], maxBytes); err != nil {
 			return nil, err
 		}
-		k.keys = k.keys[len(k.rows):]
 		if k.q.IncludeDocs {
-			if err := k.measure(); err != nil {
+			held, err := k.docs.Hold(len(k.rows), func(i int) int { return k.rows[i].Doc.Size() })
+			if err != nil {
 				return nil, err
 			}
+			clear(k.rows[held:])
+			k.rows = k.rows[:held]
 		}
+		k.keys = k.keys[len(k.rows):]
 	}
 	return &k.rows[k.at], nil
-}
-
-// measure goes by the documents that were read for how many are read next.
-func (k *keyed) measure() error {
-	bytes := 0
-	for i := range k.rows {
-		bytes += k.rows[i].Doc.Size()
-	}
-	return k.docs.Read(len(k.rows), bytes)
 }
 
 func (k *keyed) close() { k.docs.Close() }

@@ -46,12 +46,12 @@ const (
 	maxRevsBytes = 1 << 40 // beyond what the memory of any node counts
 )
 
-// moreRoom takes room for more than so many bytes: four times as many, or what there is.
+// moreRoom takes room for more than so many bytes: four times as many, or what there is but for
+// less than 1 MB.
 func moreRoom(room *memory.Steps, bytes int) (taken int, err error) {
-	for _, eighths := range []int{32, 24, 16, 12, 10, 9} {
-		taken = bytes / 8 * eighths
-		if err = room.Add(taken); err == nil {
-			return taken, nil
+	for more := 3 * bytes; more >= revsBytes/8; more /= 2 {
+		if err = room.Add(bytes + more); err == nil {
+			return bytes + more, nil
 		}
 	}
 	return 0, err

@@ -93,7 +93,7 @@ func (k *reconciler) follow(ctx context.Context, sub *meta.Subscription) error {
 			k.c.events.Tell(e)
 			switch e.Kind {
 			case meta.Created:
-				if e.New.Generation != 0 && !k.c.handles.made(e.New) { // of generation 0 another node says when
+				if !k.c.handles.made(e.New) {
 					k.make(ctx, e.New)
 				}
 			case meta.Deleted:

@@ -154,10 +154,16 @@ func TestMemoryOfWindows(t *testing.T) {
 }
 
 // TestLargeDocumentsBehindSmallOnes: a window that is chosen by the size of small documents is cut
-// short before large ones; the answer is whole.
+// short before large ones; the answer is whole, also where there is no room for a window.
 func TestLargeDocumentsBehindSmallOnes(t *testing.T) {
 	storagetest.SkipShort(t)
-	s := newSite(t, nil)
+	for _, values := range []config.Values{nil, {"chttpd": {"max_body_memory": "16000000"}}} {
+		largeBehindSmall(t, newSite(t, values))
+	}
+}
+
+func largeBehindSmall(t *testing.T, s *site) {
+	t.Helper()
 	s.text(201, "PUT", "/db?q=2", nil)
 	s.text(201, "PUT", "/db/_design/d", `{"views":{"v":{"map":"function (doc) { emit(doc.n, {_id: 'd' + doc.n}); emit(doc.n, null); }"}},`+
 		`"indexes":{"i":{"index":"function (doc) { index('default', 'all'); index('n', doc.n); }"}}}`)
@@ -263,6 +269,48 @@ func TestHeldAnswerThatNeverFits(t *testing.T) {
 		t.Error(got)
 	}
 	s.text(200, "GET", "/db/_design/d/_search/i?q=all&limit=2", nil)
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
+// TestMemoryOfLargeEntry: an entry of _bulk_get of any size is counted while it waits for its
+// client, and those that were read with it are read again; one without room is refused alone.
+func TestMemoryOfLargeEntry(t *testing.T) {
+	storagetest.SkipShort(t)
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "40000000"}})
+	s.text(201, "PUT", "/db?q=2", nil)
+	const size = 1_000_000
+	leaves := func(id string, n int) {
+		for i := range n {
+			s.text(201, "PUT", "/db/"+id+"?new_edits=false", fmt.Sprintf(`{"s":%q,"_rev":"1-%032x"}`, strings.Repeat("x", size), i+1))
+		}
+	}
+	leaves("large", 21)
+	leaves("beside", 3)
+	leaves("never", 30)
+	body := `{"docs":[{"id":"large"},{"id":"beside"},{"id":"none"},{"id":"large","rev":"7-a"},{"id":"beside"},{"id":"never"},{"id":"beside"}]}`
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	apitest.Must(t, err)
+	_, err = fmt.Fprintf(conn, "POST /db/_bulk_get HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	apitest.Must(t, err)
+	_, err = io.ReadFull(conn, make([]byte, size/2)) // the first entry is being written
+	apitest.Must(t, err)
+	if n := s.api.Memory.Used(); n < 21*size-16<<10 {
+		t.Errorf("%d bytes are counted of an entry that waits", n)
+	}
+	apitest.Must(t, conn.Close())
+	for s.api.Memory.Used() > 0 { // it is over
+		<-time.After(time.Millisecond)
+	}
+	got := s.text(200, "POST", "/db/_bulk_get", body)
+	if n := strings.Count(got, strings.Repeat("x", size)); n != 21+3*3 {
+		t.Errorf("%d revisions", n)
+	}
+	refused, missing := strings.Count(got, `"error":"too_large"`), strings.Count(got, `"error":"not_found"`)
+	if refused != 1 || missing != 2 || !strings.Contains(got, `{"id":"never","docs":[{"error":{"id":"never","rev":"undefined","error":"too_large"`) {
+		t.Errorf("%d refused, %d missing: …%s", refused, missing, regexp.MustCompile(`x{9,}`).ReplaceAllString(got, "x"))
+	}
 	if n := s.api.Memory.Used(); n != 0 {
 		t.Errorf("%d bytes are taken with no request under way", n)
 	}

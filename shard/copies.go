@@ -19,7 +19,7 @@ type Copies struct {
 
 // CreateOptions are fixed when a copy is made.
 type CreateOptions struct {
-	ID          uint64 // of the copy in the map of its database; 0: copies have none
+	ID          uint64 // of the copy in the map of its database
 	Partitioned bool   // the ids are partition:id
 }
 

@@ -20,6 +20,7 @@ type rereading struct {
 
 	found []row // that match, of the last window
 	at    int
+	again []place // of documents that were read and had no room
 	ended bool
 	text  []byte
 	work  *query.Work
@@ -28,7 +29,7 @@ type rereading struct {
 // next moves to the next document that matches.
 func (q *rereading) next(to *row) (bool, error) {
 	for q.at >= len(q.found) {
-		if q.ended {
+		if q.ended && len(q.again) == 0 {
 			return false, nil
 		}
 		if err := q.read(); err != nil {
@@ -47,9 +48,10 @@ const rereadAtOnce = 8
 // read reads the documents of the next rows.
 func (q *rereading) read() error {
 	q.found, q.at = q.found[:0], 0
-	documents, bytes := 0, 0
-	for documents < q.window.Size() && bytes < window.MaxBytes && !q.ended {
-		places, err := q.places(min(rereadAtOnce, q.window.Size()-documents))
+	var read []reread
+	bytes := 0
+	for len(read) < q.window.Size() && bytes < window.MaxBytes && !(q.ended && len(q.again) == 0) {
+		places, err := q.places(min(rereadAtOnce, q.window.Size()-len(read)))
 		if err != nil {
 			return err
 		}
@@ -57,20 +59,41 @@ func (q *rereading) read() error {
 		if err != nil {
 			return err
 		}
-		documents += len(docs)
 		for i, d := range docs {
+			read = append(read, reread{at: places[i], size: d.Size(), found: len(q.found), examined: q.examined})
 			bytes += d.Size()
 			if err := q.match(places[i], d); err != nil {
 				return err
 			}
 		}
 	}
-	return q.window.Read(documents, bytes)
+	held, err := q.window.Hold(len(read), func(i int) int { return read[i].size })
+	if held < len(read) {
+		clear(q.found[read[held].found:])
+		q.found, q.examined = q.found[:read[held].found], read[held].examined
+		left := q.again
+		q.again = nil
+		for _, one := range read[held:] {
+			q.again = append(q.again, one.at)
+		}
+		q.again = append(q.again, left...)
+	}
+	return err
+}
+
+// reread is a document of a window, and how far all was before it.
+type reread struct {
+	at       place
+	size     int
+	found    int
+	examined uint64
 }
 
 // places returns where the next rows are, up to so many.
 func (q *rereading) places(most int) (out []place, err error) {
-	for len(out) < most {
+	n := min(most, len(q.again))
+	out, q.again = append(out, q.again[:n]...), q.again[n:]
+	for len(out) < most && !q.ended {
 		var one row
 		ok, err := q.rows.merged(&one)
 		if err != nil {

@@ -145,12 +145,11 @@ func (t *textRows) read() (more bool, err error) {
 	if t.docs, err = t.rows.db.Winners(t.rows.ctx, ids); err != nil {
 		return false, err
 	}
-	n, size := len(t.docs), 0
+	n, err := t.window.Hold(len(t.docs), func(i int) int { return t.docs[i].Doc.Size() })
+	clear(t.docs[n:])
+	t.docs = t.docs[:n]
 	t.page, t.hits = t.hits[:n], t.hits[n:]
-	for i := range t.docs {
-		size += t.docs[i].Doc.Size()
-	}
-	return true, t.window.Read(n, size)
+	return true, err
 }
 
 // turn asks for the next hits; there are none at the end.

@@ -87,7 +87,7 @@ func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d dem
 // map: those of different ones do not make a quorum. Any other call is refused only if the
 // copy is another one by now, or has another state.
 func (p Place) judge(to wire.Addressee, d demand) error {
-	same := p.ID == to.Copy
+	same := p.ID == to.Copy && p.ID != 0
 	unfit := d.needs == Complete && p.State != ring.StateFull
 	switch {
 	case p.Generation > to.Generation && (d.counted || !same || unfit):

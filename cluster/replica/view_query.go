@@ -45,7 +45,7 @@ func encodeViewRequest(q *view.Request) *wirepb.ViewRequest {
 	return &wirepb.ViewRequest{
 		Copy: q.Copy, Signature: q.Signature, Definition: q.Definition, View: q.View, Design: q.Design,
 		Update: uint32(q.Update), Desc: q.Desc, Limit: int64(q.Limit), Partition: q.Partition,
-		Reduce: q.Reduce, GroupLevel: int64(q.GroupLevel), IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Repeats: q.Repeats,
+		Reduce: q.Reduce, GroupLevel: int64(q.GroupLevel), IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts,
 		Ranges: encodeList(q.Ranges, func(r *view.KeyRange, m *wirepb.ViewRange) { m.Lo, m.Hi = encodeBound(&r.Lo), encodeBound(&r.Hi) }),
 	}
 }
@@ -54,7 +54,7 @@ func decodeViewRequest(m *wirepb.ViewRequest) view.Request {
 	return view.Request{
 		Copy: name(m.Copy), Signature: name(m.Signature), Definition: m.Definition, View: name(m.View), Design: name(m.Design),
 		Update: view.Update(m.Update), Desc: m.Desc, Limit: int(m.Limit), Partition: m.Partition,
-		Reduce: m.Reduce, GroupLevel: int(m.GroupLevel), IncludeDocs: m.IncludeDocs, Conflicts: m.Conflicts, Repeats: m.Repeats,
+		Reduce: m.Reduce, GroupLevel: int(m.GroupLevel), IncludeDocs: m.IncludeDocs, Conflicts: m.Conflicts,
 		Ranges: decodeList(m.Ranges, func(m *wirepb.ViewRange) view.KeyRange {
 			return view.KeyRange{Lo: decodeBound(m.Lo), Hi: decodeBound(m.Hi)}
 		}),

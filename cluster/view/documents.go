@@ -45,7 +45,7 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 	}
 	found := p.linked[p.at]
 	delete(p.linked, p.at)
-	if found != nil && p.held {
+	if found != nil {
 		d.bytes = max(d.bytes-found.Size(), 0)
 		d.held.Reduce(d.bytes)
 	}
@@ -83,26 +83,27 @@ func (d *documents) look(p *part) error {
 	if len(found) < len(ids) {
 		p.looked = rows[len(found)]
 	}
-	bytes := 0
-	p.linked = make(map[int]*shard.Doc, len(rows))
 	for i := range found {
-		if one := found[i].Doc; one != nil && !found[i].Deleted && !one.Deleted {
-			p.linked[rows[i]] = one
-			bytes += one.Size()
+		if one := found[i].Doc; found[i].Deleted || one != nil && one.Deleted {
+			found[i].Doc = nil
 		}
 	}
-	if err := d.window.Read(len(found), bytes); err != nil {
+	size := func(i int) int { return found[i].Doc.Size() }
+	_, _ = d.window.Hold(len(found), size) // it counts on no memory
+	held, err := window.Fit(&d.held, len(found), size)
+	if err != nil && len(found) > 0 {
 		return err
 	}
-	err = d.held.Add(bytes)
-	p.held = err == nil
-	switch {
-	case p.held:
-		d.bytes += bytes
-	case len(found) == 1:
-		return err
-	default: // how many are read together was not the client's choice
+	if held < len(found) {
 		d.window.Shrink(len(found))
+		p.looked = rows[held]
+	}
+	p.linked = make(map[int]*shard.Doc, held)
+	for i := range held {
+		if one := found[i].Doc; one != nil {
+			p.linked[rows[i]] = one
+			d.bytes += one.Size()
+		}
 	}
 	return nil
 }

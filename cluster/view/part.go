@@ -58,7 +58,6 @@ type part struct {
 
 	linked map[int]*shard.Doc // documents that values name, by the row's index in rows
 	looked int                // rows for which they have been read
-	held   bool               // they are counted
 }
 
 // Position implements fanout.RowKind.

@@ -100,7 +100,7 @@ func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
 	req := shardview.Request{
 		Signature: v.def.Signature, Definition: v.def.Text, View: v.of.Name, Design: v.def.Design, Update: q.Update,
 		Ranges: ranges, Desc: q.Descending, Limit: hint(&q, len(sources)), Partition: q.Partition,
-		Reduce: q.Reduce, GroupLevel: q.GroupLevel, IncludeDocs: q.Docs.Include, Conflicts: q.Docs.Conflicts, Repeats: true,
+		Reduce: q.Reduce, GroupLevel: q.GroupLevel, IncludeDocs: q.Docs.Include, Conflicts: q.Docs.Conflicts,
 	}
 	parts, err := v.open(ctx, sources, req)
 	if err != nil {

@@ -28,20 +28,43 @@ func New(most int, h memory.Holder) Window {
 // Size returns how many documents are read next, at least one.
 func (w *Window) Size() int { return w.size }
 
-// Read tells what was read: so many documents, with so many bytes together. They are held until the next Read. When there is no room
-// for several documents the next window is smaller, because their number was not
-// the client's choice; the error refuses a document that has none alone.
-func (w *Window) Read(documents, bytes int) error {
+// Hold counts the documents that were read, of the sizes that size tells, in place of those before
+// them. It returns how many of the first ones there is room for: the caller gives up the others,
+// because how many are read together was not the client's choice, and reads them again. The error
+// says that there is no room for the first one alone.
+func (w *Window) Hold(documents int, size func(i int) int) (held int, err error) {
+	bytes := 0
+	for i := range documents {
+		bytes += size(i)
+	}
 	if documents > 0 {
 		w.size = min(w.most, max(windowBytes/max(bytes/documents, 1), 1), 4*w.size)
 	}
 	w.held.Reduce(0)
-	err := w.held.Add(bytes)
-	if err != nil && documents > 1 {
+	if held, err = Fit(&w.held, documents, size); held < documents {
 		w.Shrink(documents)
-		return nil
 	}
-	return err
+	return held, err
+}
+
+// Fit counts the first of some documents on s: all, or else half of them, and so on. It
+// returns how many it has counted; the error says that there is no room for the first one.
+func Fit(s *memory.Steps, documents int, size func(i int) int) (held int, err error) {
+	bytes := 0
+	for i := range documents {
+		bytes += size(i)
+	}
+	for held = documents; ; {
+		if err = s.Add(bytes); err == nil {
+			return held, nil
+		}
+		if held <= 1 {
+			return 0, err
+		}
+		for half := held / 2; held > half; held-- {
+			bytes -= size(held - 1)
+		}
+	}
 }
 
 // Keep gives back all but so many bytes of the documents that were read last.

@@ -20,10 +20,11 @@ func (b *budget) Hold(n int) error {
 
 func (b *budget) Drop(n int) { b.held -= n }
 
-func must(t *testing.T, err error) {
+// read counts documents of one size, all of which have to have room.
+func read(t *testing.T, w *Window, documents, bytes int) {
 	t.Helper()
-	if err != nil {
-		t.Error(err)
+	if held, err := w.Hold(documents, func(int) int { return bytes / documents }); err != nil || held != documents {
+		t.Errorf("%d of %d documents are held: %v", held, documents, err)
 	}
 }
 
@@ -36,17 +37,19 @@ func TestWindow(t *testing.T) {
 		if first := w.Size(); first != min(windowFirst, most) {
 			t.Errorf("%d: begins with %d", most, first)
 		}
-		must(t, w.Read(0, 0))
+		if held, err := w.Hold(0, nil); held != 0 || err != nil {
+			t.Error(held, err)
+		}
 		for range 3 {
-			must(t, w.Read(w.Size(), 0))
+			read(t, &w, w.Size(), 0)
 		}
 		if got := w.Size(); got != most {
 			t.Errorf("%d: up to %d", most, got)
 		}
-		if must(t, w.Read(4, 8<<20)); w.Size() > 2 {
+		if read(t, &w, 4, 8<<20); w.Size() > 2 {
 			t.Errorf("%d: %d documents of 2 MB", most, w.Size())
 		}
-		if must(t, w.Read(1, 8<<20)); w.Size() != 1 {
+		if read(t, &w, 1, 8<<20); w.Size() != 1 {
 			t.Errorf("%d: %d documents of 8 MB", most, w.Size())
 		}
 		if room.held != 8<<20 {
@@ -58,24 +61,25 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWindowWithoutRoom: where there is no room for a window the next one is smaller, and one document
-// without room is refused.
+// TestWindowWithoutRoom: where there is no room for a window the first documents are held and the
+// next window is smaller; one document without room is refused.
 func TestWindowWithoutRoom(t *testing.T) {
 	room := budget{limit: 10 << 20}
 	w := New(512, &room)
-	for _, want := range []int{16, 1} { // 8 MB each
-		if w.Size() != want {
-			t.Fatalf("a window of %d documents, want %d", w.Size(), want)
+	eachOf := func(bytes int) func(int) int { return func(int) int { return bytes } }
+	for _, c := range []struct{ documents, bytes, held, next int }{
+		{16, 8_000_000, 1, 1}, {1, 8_000_000, 1, 1}, {8, 1 << 10, 8, 4}, {4, 1 << 10, 4, 16}, {16, 2 << 20, 4, 2},
+	} {
+		held, err := w.Hold(c.documents, eachOf(c.bytes))
+		if err != nil || held != c.held || w.Size() != c.next {
+			t.Errorf("%d of %d bytes: %d are held, then %d: %v", c.documents, c.bytes, held, w.Size(), err)
 		}
-		must(t, w.Read(w.Size(), w.Size()*8_000_000))
+		if got := room.held; got > c.held*c.bytes || got < c.held*c.bytes-16<<10 {
+			t.Errorf("%d of %d bytes: %d are counted", c.documents, c.bytes, got)
+		}
 	}
-	must(t, w.Read(8, 8<<10)) // small ones
-	must(t, w.Read(64, 64<<20))
-	if w.Size() > 4 {
-		t.Errorf("a window of %d documents", w.Size())
-	}
-	if err := w.Read(1, 11<<20); !errors.Is(err, errFull) {
-		t.Errorf("one document without room: %v", err)
+	if held, err := w.Hold(3, eachOf(11<<20)); held != 0 || !errors.Is(err, errFull) {
+		t.Errorf("a document without room: %d, %v", held, err)
 	}
 	if w.Close(); room.held != 0 {
 		t.Errorf("%d bytes are left", room.held)

@@ -174,7 +174,7 @@ func (e *session) finish(call uint64, answer Message, err error, slot chan struc
 		p.body, err = marshal(answer)
 	}
 	if err == nil && len(*p.body) > bodySize {
-		err = fault.Newf(fault.Internal, "an answer of %d bytes is too large", len(*p.body))
+		err = fault.Newf(fault.RequestTooLarge, "an answer of %d bytes is too large", len(*p.body)) // no other copy has a smaller one
 		recycle(p.body)
 		p.body = nil
 	}

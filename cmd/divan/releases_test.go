@@ -125,14 +125,16 @@ func since(t *testing.T, answer string) string {
 }
 
 // TestReleases: what each release has left is served by this one, with its indexes, and has all
-// that it had. A release is kept by -keep-release, in the commit that raises VERSION.
+// that it had; the metadata also when they are made again from the copy of their state. A release
+// is kept by -keep-release, in the commit that raises VERSION, and again when a format changes
+// before it is out.
 func TestReleases(t *testing.T) {
 	if *keepRelease {
 		keep(t)
 	}
 	archives, err := filepath.Glob(filepath.Join(releases, "*.tar.gz"))
-	if err != nil || len(archives) == 0 {
-		t.Fatal("there are none", err)
+	if err != nil || !slices.Contains(archives, archiveOfRelease()) {
+		t.Fatalf("%s is not kept: run this test with -keep-release (%v)", divan.Release(), err)
 	}
 	for _, archive := range archives {
 		t.Run(strings.TrimSuffix(filepath.Base(archive), ".tar.gz"), func(t *testing.T) {
@@ -147,13 +149,22 @@ func TestReleases(t *testing.T) {
 			}
 			data := filepath.Join(dir, "data")
 			checkDirectory(t, data)
-			for _, last := range []bool{false, true} {
+			for _, step := range []string{"as it is", "recovered", "last"} {
+				last := step == "last"
+				if step == "recovered" {
+					if err := os.RemoveAll(filepath.Join(data, "meta")); err != nil {
+						t.Fatal(err)
+					}
+					if status, out := run(t, nil, "recover", data); status != 0 {
+						t.Fatalf("recover: exit status %d, %s", status, out)
+					}
+				}
 				p := startServer(t, adminEnviron(), "--data", data)
 				c := newClient(t, p.address)
 				got := readRelease(t, c)
 				for _, request := range slices.Sorted(maps.Keys(got)) {
 					if lasting(got[request]) != lasting(want[request]) {
-						t.Errorf("%s:\n%s\nwas\n%s", request, got[request], want[request])
+						t.Errorf("%s, %s:\n%s\nwas\n%s", step, request, got[request], want[request])
 					}
 				}
 				goOn := since(t, want["changes"])
@@ -178,9 +189,20 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// keep writes the data directory of this release.
+// archiveOfRelease returns where the data directory of this release is kept.
+func archiveOfRelease() string { return filepath.Join(releases, divan.Release()+".tar.gz") }
+
+// keep writes the data directory of this release, in place of the one that is kept only as long as
+// the release is not out.
 func keep(t *testing.T) {
 	t.Helper()
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(changes), "\n## "+divan.Release()+" (not released yet)\n") {
+		t.Fatalf("CHANGELOG.md does not say that %s is not released yet", divan.Release())
+	}
 	dir := t.TempDir()
 	p := startServer(t, adminEnviron(), "--data", filepath.Join(dir, "data"))
 	c := newClient(t, p.address)
@@ -196,8 +218,7 @@ func keep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := filepath.Join(releases, divan.Release()+".tar.gz")
-	if out, err := exec.CommandContext(t.Context(), "tar", "czf", archive, "-C", dir, "answers.json", "data").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "czf", archiveOfRelease(), "-C", dir, "answers.json", "data").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }

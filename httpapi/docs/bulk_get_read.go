@@ -43,9 +43,7 @@ func newBulkGetReader(c *core.Call, o *docOptions, items []bulkGetItem) *bulkGet
 // that is no matter of single entries.
 func (r *bulkGetReader) begin() error {
 	r.next(0)
-	if err := r.fill(0); err != nil {
-		return err
-	}
+	r.fill(0)
 	if i := slices.IndexFunc(r.errs, func(err error) bool { return fault.Is(err, fault.NoDatabase) }); i >= 0 {
 		return r.errs[i]
 	}
@@ -60,13 +58,7 @@ func (r *bulkGetReader) read(i int) ([]shard.RevResult, error) {
 	}
 	at := i - r.first
 	if r.open[at] {
-		if err := r.fill(at); err != nil { // there is no memory for the document that was read
-			for k := range r.results {
-				if len(r.results[k]) > 0 {
-					r.results[k], r.errs[k] = nil, err
-				}
-			}
-		}
+		r.fill(at)
 	}
 	results, err := r.results[at], r.errs[at]
 	r.results[at] = nil // one entry at a time is written
@@ -88,8 +80,8 @@ func (r *bulkGetReader) next(first int) {
 }
 
 // fill reads open entries of the batch, the one at that place and as many others as there is
-// room for. The error says that there is no memory for them.
-func (r *bulkGetReader) fill(at int) error {
+// room for. Where there is no memory for that one it is the entry's error.
+func (r *bulkGetReader) fill(at int) {
 	r.window.Keep(r.held())
 	var wanted []cluster.OpenRevsOptions
 	var places []int
@@ -120,19 +112,21 @@ func (r *bulkGetReader) fill(at int) error {
 		defer r.window.Shrink(1) // others may be as large
 	}
 	r.reopen(at, 2*window.MaxBytes+r.sizeOf(at))
-	answered, documents := 0, 0
+	var read []int // that one first
 	for i := at; i < len(r.open); i++ {
 		if !r.open[i] {
-			answered++
-		}
-		if slices.ContainsFunc(r.results[i], func(one shard.RevResult) bool { return one.Doc != nil }) {
-			documents++
+			read = append(read, i)
 		}
 	}
-	if documents == 0 {
-		documents = answered
+	held, err := r.window.Hold(len(read), func(k int) int { return r.sizeOf(read[k]) })
+	for _, i := range read[held:] {
+		if r.sizeOf(i) > 0 {
+			r.results[i], r.open[i] = nil, true
+		}
 	}
-	return r.window.Read(documents, r.held())
+	if err != nil {
+		r.take(at, nil, err)
+	}
 }
 
 // noMemory reports whether an error refuses a request that there is no memory for.

@@ -38,13 +38,12 @@ func (d *documents) write(out *core.Stream, hits []shardsearch.Hit, i int) error
 			return err
 		}
 		d.first = i
-		size := 0
-		for k := range d.rows {
-			size += d.rows[k].Doc.Size()
-		}
-		if err := d.window.Read(len(d.rows), size); err != nil {
+		held, err := d.window.Hold(len(d.rows), func(k int) int { return d.rows[k].Doc.Size() })
+		if err != nil {
 			return err
 		}
+		clear(d.rows[held:])
+		d.rows = d.rows[:held]
 	}
 	out.Buf = append(out.Buf, `,"doc":`...)
 	row := &d.rows[i-d.first]

@@ -215,10 +215,11 @@ func (f *fetching) read(ctx context.Context, wanted []endpoint.Wanted) (again []
 	return again, nil
 }
 
-// readAlone reads a document and gives it out, a revision at a time.
+// readAlone reads a document and gives it out, a revision at a time: those that were named, and
+// not the leaves below them, of which there may be many and which come with later changes.
 func (f *fetching) readAlone(ctx context.Context, o cluster.OpenRevsOptions, w *endpoint.Wanted) error {
 	given := make(map[doc.Rev]bool)
-	o.MaxBytes = 0
+	o.MaxBytes, o.Latest = 0, false
 	for _, rev := range w.Revs {
 		o.Revs = []doc.Rev{rev}
 		got, err := f.db.OpenRevs(ctx, o)

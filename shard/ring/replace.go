@@ -7,8 +7,7 @@ import (
 
 // Replace puts a new copy on one node in the place of each copy on another, and reports
 // whether there was any. A range that both have copies of loses the old one. New copies
-// join, unless copies have no ids yet, or a point of the range has no full one left: then what
-// the old copy had is given up. Copies that coordinators do not know have no successor, and one that
+// join, unless a point of the range has no full one left: then what the old copy had is given up. Copies that coordinators do not know have no successor, and one that
 // is about to be moved has that which comes instead: it joins, also when it was full. One that leaves for the old
 // one joins again.
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {

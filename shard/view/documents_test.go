@@ -30,7 +30,7 @@ func TestRowsWithLargeDocuments(t *testing.T) {
 	for view, times := range map[string]int{"once": 1, "often": 5, "mixed": 5, "linked": 1} {
 		for _, desc := range []bool{false, true} {
 			req := request(d, view)
-			req.IncludeDocs, req.Repeats, req.Desc = true, true, desc
+			req.IncludeDocs, req.Desc = true, desc
 			s, err := n.views.Query(context.Background(), req)
 			must(t, err)
 			var got, want []string

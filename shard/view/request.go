@@ -33,7 +33,6 @@ type Request struct {
 	// live leaves that lost. A document that the row's value names is the
 	// coordinator's to fetch.
 	IncludeDocs, Conflicts bool
-	Repeats                bool // rows may refer to the document of a row before (Row.Repeated)
 	Uncounted              bool // Head.Total and Head.Offset are not wanted, and not counted
 }
 

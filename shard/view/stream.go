@@ -294,7 +294,7 @@ func (s *Stream) nextWithDocs(b *Batch) (more bool, err error) {
 		return false, fmt.Errorf("documents of a view: %w", err)
 	}
 	for i := range docs {
-		of[i].give(rows, docs[i].Doc, s.req.Repeats)
+		of[i].give(rows, docs[i].Doc)
 	}
 	n := len(rows)
 	if len(docs) < len(of) {

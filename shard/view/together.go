@@ -23,9 +23,8 @@ func togetherFrom(rows []Row, start int) together {
 	return g
 }
 
-// give gives a document to those rows that name no other one. With repeats they refer to the
-// first one.
-func (g together) give(rows []Row, d *shard.Doc, repeats bool) {
+// give gives a document to those rows that name no other one.
+func (g together) give(rows []Row, d *shard.Doc) {
 	if d == nil {
 		return
 	}
@@ -33,7 +32,6 @@ func (g together) give(rows []Row, d *shard.Doc, repeats bool) {
 	for i := g.first + 1; i < g.end; i++ {
 		if _, named := rows[i].Link(); !named {
 			rows[i].RepeatDoc(d)
-			rows[i].Repeated = repeats
 		}
 	}
 }

@@ -4452,7 +4452,6 @@ type ViewRequest struct {
 	GroupLevel    int64                  `protobuf:"zigzag64,12,opt,name=group_level,json=groupLevel,proto3" json:"group_level,omitempty"`
 	IncludeDocs   bool                   `protobuf:"varint,13,opt,name=include_docs,json=includeDocs,proto3" json:"include_docs,omitempty"`
 	Conflicts     bool                   `protobuf:"varint,14,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
-	Repeats       bool                   `protobuf:"varint,15,opt,name=repeats,proto3" json:"repeats,omitempty"` // ViewRow.repeated_doc is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4585,13 +4584,6 @@ func (x *ViewRequest) GetConflicts() bool {
 	return false
 }
 
-func (x *ViewRequest) GetRepeats() bool {
-	if x != nil {
-		return x.Repeats
-	}
-	return false
-}
-
 type ViewHead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
@@ -4668,7 +4660,7 @@ type ViewRow struct {
 	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
 	Doc           *Doc                   `protobuf:"bytes,6,opt,name=doc,proto3" json:"doc,omitempty"`
-	RepeatedDoc   bool                   `protobuf:"varint,7,opt,name=repeated_doc,json=repeatedDoc,proto3" json:"repeated_doc,omitempty"` // that of the row before
+	RepeatedDoc   bool                   `protobuf:"varint,7,opt,name=repeated_doc,json=repeatedDoc,proto3" json:"repeated_doc,omitempty"` // that of the last row before that has one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7797,7 +7789,7 @@ const file_wire_proto_rawDesc = "" +
 	"\texclusive\x18\x04 \x01(\bR\texclusive\"Y\n" +
 	"\tViewRange\x12%\n" +
 	"\x02lo\x18\x01 \x01(\v2\x15.divan.wire.ViewBoundR\x02lo\x12%\n" +
-	"\x02hi\x18\x02 \x01(\v2\x15.divan.wire.ViewBoundR\x02hi\"\xae\x03\n" +
+	"\x02hi\x18\x02 \x01(\v2\x15.divan.wire.ViewBoundR\x02hi\"\x94\x03\n" +
 	"\vViewRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
@@ -7816,8 +7808,7 @@ const file_wire_proto_rawDesc = "" +
 	"\vgroup_level\x18\f \x01(\x12R\n" +
 	"groupLevel\x12!\n" +
 	"\finclude_docs\x18\r \x01(\bR\vincludeDocs\x12\x1c\n" +
-	"\tconflicts\x18\x0e \x01(\bR\tconflicts\x12\x18\n" +
-	"\arepeats\x18\x0f \x01(\bR\arepeats\"^\n" +
+	"\tconflicts\x18\x0e \x01(\bR\tconflicts\"^\n" +
 	"\bViewHead\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x04R\x05total\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x10\n" +

@@ -4117,16 +4117,6 @@ func (m *ViewRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.Repeats {
-		i--
-		if m.Repeats {
-			dAtA[i] = 1
-		} else {
-			dAtA[i] = 0
-		}
-		i--
-		dAtA[i] = 0x78
-	}
 	if m.Conflicts {
 		i--
 		if m.Conflicts {
@@ -9060,9 +9050,6 @@ func (m *ViewRequest) SizeVT() (n int) {
 		n += 2
 	}
 	if m.Conflicts {
-		n += 2
-	}
-	if m.Repeats {
 		n += 2
 	}
 	n += len(m.unknownFields)
@@ -20645,26 +20632,6 @@ func (m *ViewRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Conflicts = bool(v != 0)
-		case 15:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Repeats", wireType)
-			}
-			var v int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				v |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			m.Repeats = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
