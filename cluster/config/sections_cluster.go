@@ -50,7 +50,7 @@ type Cluster struct {
 	Advertise   string // host:port where other nodes find the cluster port; empty: host of the node's name, and the port
 	Secret      string // what nodes prove to each other that they know; empty: made up, or handed out by set-up
 	Zone        string // of this node
-	TLSCert     string // file, PEM; with TLSKey and TLSCA the cluster port is encrypted
+	TLSCert     string // file, PEM; with TLSKey and TLSCA nodes show certificates to each other
 	TLSKey      string // file, PEM
 	TLSCA       string // file, PEM: who signs the certificates of nodes
 

@@ -136,7 +136,7 @@ func TestHandshakeIsOvertaken(t *testing.T) {
 
 // TestGreeting: a greeting is read as it was written, and one that is cut off is none.
 func TestGreeting(t *testing.T) {
-	g := greeting{versions: versions{1, 1}, purpose: purposeRaft, name: "a@a", wanted: "b@b", origin: "x"}
+	g := greeting{versions: versions{1, 1}, purpose: purposeRaft, verdict: notServed, name: "a@a", wanted: "b@b", origin: "x"}
 	b := g.encode()
 	if got, err := decodeGreeting(b); err != nil || got != g {
 		t.Errorf("%+v %v", got, err)

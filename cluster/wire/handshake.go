@@ -1,38 +1,36 @@
 package wire
 
 import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
-// The handshake of a connection, in four frames, each a length of two bytes
-// and that many bytes:
+// The handshake of a connection, in two frames inside TLS, each a length of two bytes and that
+// many bytes:
 //
-//	dialer    hello      magic, versions, purpose, nonce, own name, name of the node wanted, origin
-//	listener  challenge  magic, versions, nonce
-//	dialer    proof      HMAC over both frames before, or nothing when it gives up
-//	listener  verdict    a byte, then HMAC over the two frames, that byte and what follows; own name, origin
+//	dialer    hello    magic, sealed: versions, purpose, own name, name of the node wanted, origin
+//	listener  verdict  magic, sealed: versions, verdict, own name, origin
 //
-// The dialer proves itself first, so that who merely scans the port learns nothing
-// but the versions. Both proofs cover everything said, names
-// and versions too, and what identifies the TLS connection below; they differ
-// by a label, so that neither can be sent back as the other.
+// The key of a seal is made of the cluster's secret, the role, and the keying material of the TLS
+// connection below. To open one proves that the other side knows the secret and is the other end
+// of this very TLS connection: what was sealed for another connection, or by the other role, does
+// not open. Each key seals one frame. A dialer whose hello does not open hears the magic alone,
+// so that it learns neither who listens nor anything that is made of the secret.
 //
 // The origin identifies the cluster that a node is part of. It is empty for a
 // node that is part of none yet.
 const (
-	magic      = "divn"
-	nonceSize  = 32
-	proofSize  = sha256.Size
+	magic      = "div1" // the last byte is the format of the seal
+	sealSize   = 16
 	maxName    = 255
-	maxFrame   = len(magic) + 2 + 2 + 1 + nonceSize + 3*(1+maxName)
+	maxFrame   = len(magic) + sealSize + 2 + 2 + 1 + 1 + 3*(1+maxName)
 	versionMin = 1 // the oldest protocol spoken, for rolling upgrades
 	versionMax = 1
 )
@@ -69,8 +67,7 @@ const (
 	wrongNode    verdict = 1 // the dialer wants another node
 	wrongVersion verdict = 2
 	notServed    verdict = 3 // this node takes no connections of that purpose
-	wrongProof   verdict = 4 // carries no proof of the listener
-	wrongOrigin  verdict = 5 // the dialer is part of another cluster
+	wrongOrigin  verdict = 4 // the dialer is part of another cluster
 )
 
 // Reasons for which a handshake fails that callers tell apart.
@@ -79,6 +76,7 @@ var (
 	errRefused = errors.New("the other side did not accept the cluster's secret")
 	errNoHello = errors.New("no node of a cluster: the first bytes are wrong")
 	errNoProof = errors.New("this node has no cluster secret")
+	errNoTLS   = errors.New("no node of a cluster: TLS has failed")
 )
 
 // foreignError says that the other side, which knows the secret, is part of
@@ -99,14 +97,14 @@ func (v versions) common(o versions) (uint16, bool) {
 	return high, high >= max(v.min, o.min)
 }
 
-// greeting is the content of a hello or a challenge. A challenge has no names and no origin.
+// greeting is the content of a hello or a verdict.
 type greeting struct {
 	versions versions
 	purpose  purpose // hello only
-	nonce    [nonceSize]byte
-	name     string // of the sender
-	wanted   string // hello only: the node that the dialer wants; empty: any node
-	origin   string // of the sender's cluster; empty: it knows of none
+	verdict  verdict // verdict only
+	name     string  // of the sender
+	wanted   string  // hello only: the node that the dialer wants; empty: any node
+	origin   string  // of the sender's cluster; empty: it knows of none
 }
 
 // foreign says that two greetings come from different clusters; nil when they
@@ -123,14 +121,11 @@ func appendName(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// encode returns the frame of a greeting without its length; both kinds have
-// the same form.
+// encode returns what is sealed of a greeting; both kinds have the same form.
 func (g *greeting) encode() []byte {
-	b := append(make([]byte, 0, maxFrame), magic...)
-	b = binary.BigEndian.AppendUint16(b, g.versions.min)
+	b := binary.BigEndian.AppendUint16(make([]byte, 0, maxFrame), g.versions.min)
 	b = binary.BigEndian.AppendUint16(b, g.versions.max)
-	b = append(b, byte(g.purpose))
-	b = append(b, g.nonce[:]...)
+	b = append(b, byte(g.purpose), byte(g.verdict))
 	b = appendName(b, g.name)
 	b = appendName(b, g.wanted)
 	return appendName(b, g.origin)
@@ -138,26 +133,19 @@ func (g *greeting) encode() []byte {
 
 // decodeGreeting reads what encode wrote. Bytes after it are left to later
 // versions.
-func decodeGreeting(b []byte) (greeting, error) {
-	var g greeting
-	const fixed = len(magic) + 2 + 2 + 1 + nonceSize
-	if len(b) < fixed || string(b[:len(magic)]) != magic {
+func decodeGreeting(b []byte) (g greeting, err error) {
+	if len(b) < 6 {
 		return g, errNoHello
 	}
-	b = b[len(magic):]
 	g.versions = versions{binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])}
-	g.purpose = purpose(b[4])
-	b = b[5:]
-	copy(g.nonce[:], b)
-	b = b[nonceSize:]
-	var ok bool
-	if g.name, b, ok = cutName(b); !ok {
-		return g, errNoHello
+	g.purpose, g.verdict, b = purpose(b[4]), verdict(b[5]), b[6:]
+	for _, name := range []*string{&g.name, &g.wanted, &g.origin} {
+		var ok bool
+		if *name, b, ok = cutName(b); !ok {
+			return g, errNoHello
+		}
 	}
-	if g.wanted, b, ok = cutName(b); !ok {
-		return g, errNoHello
-	}
-	if g.origin, _, ok = cutName(b); !ok {
+	if g.name == "" {
 		return g, errNoHello
 	}
 	return g, nil
@@ -198,54 +186,71 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// transcript is everything the proofs of one handshake cover.
-type transcript struct {
-	key              []byte
-	hello, challenge []byte
-	binding          []byte // identifies the TLS connection; empty without TLS
-}
-
-// newTranscript derives the key of the proofs from the secret, so that what is
-// computed here is of no use where the secret serves other ends.
-func newTranscript(secret string, hello, challenge, binding []byte) (*transcript, error) {
-	if secret == "" {
-		return nil, errNoProof
-	}
-	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "divan cluster port", sha256.Size)
-	if err != nil {
-		return nil, fmt.Errorf("derive key: %w", err)
-	}
-	return &transcript{key: key, hello: hello, challenge: challenge, binding: binding}, nil
-}
-
-// proof is the HMAC of one side over the transcript; extra is the part that only that side's frame
-// adds.
-func (t *transcript) proof(label string, extra []byte) []byte {
-	mac := hmac.New(sha256.New, t.key)
-	for _, part := range [][]byte{[]byte(label), t.hello, t.challenge, t.binding} {
-		var n [4]byte
-		binary.BigEndian.PutUint32(n[:], uint32(len(part)))
-		mac.Write(n[:])
-		mac.Write(part)
-	}
-	mac.Write(extra)
-	return mac.Sum(nil)
-}
-
-func (t *transcript) dialer() []byte { return t.proof("dialer", []byte{0}) }
-
-// listener is the proof of a verdict and what is told with it.
-func (t *transcript) listener(v verdict, told []byte) []byte {
-	return t.proof("listener", append([]byte{byte(v)}, told...))
-}
-
 // identity is the name of one side of a handshake, and its knowledge.
 type identity struct {
 	name     string
 	origin   string
 	secret   string
 	versions versions
-	binding  []byte
+	binding  []byte // keying material of the TLS connection
+}
+
+// The roles, by which keys differ.
+const (
+	asDialer   = "divan cluster port, dialer"
+	asListener = "divan cluster port, listener"
+)
+
+// key derives the key of a role from the secret, so that it is of no use where the secret serves
+// other ends, and from the connection.
+func (id identity) key(role string) (cipher.AEAD, error) {
+	if id.secret == "" || len(id.binding) == 0 {
+		return nil, errNoProof
+	}
+	key, err := hkdf.Key(sha256.New, []byte(id.secret), id.binding, role, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive key: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("derive key: %w", err)
+	}
+	return cipher.NewGCM(block)
+}
+
+// send seals a greeting and sends it.
+func (id identity) send(w io.Writer, role string, g greeting) error {
+	key, err := id.key(role)
+	if err != nil {
+		return err
+	}
+	once := make([]byte, key.NonceSize()) // the key seals nothing else
+	return writeFrame(w, key.Seal([]byte(magic), once, g.encode(), nil))
+}
+
+// hear reads a greeting of the other role. The error is errRefused for a frame that is not
+// sealed, errSecret for one that does not open.
+func (id identity) hear(r io.Reader, role string) (g greeting, err error) {
+	key, err := id.key(role)
+	if err != nil {
+		return g, err
+	}
+	b, err := readFrame(r)
+	if err != nil {
+		return g, err
+	}
+	sealed, ok := bytes.CutPrefix(b, []byte(magic))
+	switch {
+	case !ok:
+		return g, errNoHello
+	case len(sealed) == 0:
+		return g, errRefused
+	}
+	b, err = key.Open(nil, make([]byte, key.NonceSize()), sealed, nil)
+	if err != nil {
+		return g, errSecret
+	}
+	return decodeGreeting(b)
 }
 
 // agreed is the outcome of a handshake.
@@ -267,72 +272,25 @@ func (a agreed) stale(origin string) bool {
 // greet does the dialer's part of the handshake. wanted is the node it means to
 // reach, empty when any will do.
 func (id identity) greet(rw io.ReadWriter, p purpose, wanted string) (agreed, error) {
-	if id.secret == "" {
-		return agreed{}, errNoProof
-	}
 	if len(wanted) > maxName {
 		return agreed{}, fmt.Errorf("the name of a node has at most %d bytes", maxName)
 	}
 	own := greeting{versions: id.versions, purpose: p, name: id.name, wanted: wanted, origin: id.origin}
-	if _, err := rand.Read(own.nonce[:]); err != nil {
-		return agreed{}, fmt.Errorf("make nonce: %w", err)
-	}
-	hello := own.encode()
-	if err := writeFrame(rw, hello); err != nil {
+	if err := id.send(rw, asDialer, own); err != nil {
 		return agreed{}, err
 	}
-	challenge, err := readFrame(rw)
+	other, err := id.hear(rw, asListener)
 	if err != nil {
 		return agreed{}, err
 	}
-	other, err := decodeGreeting(challenge)
-	if err != nil {
-		return agreed{}, err
-	}
-	t, err := newTranscript(id.secret, hello, challenge, id.binding)
-	if err != nil {
-		return agreed{}, err
-	}
-	if err := writeFrame(rw, t.dialer()); err != nil {
-		return agreed{}, err
-	}
-	v, err := id.hear(rw, t, &other)
-	if err != nil {
-		return agreed{}, err
-	}
-	return conclude(own, other, v)
+	return conclude(own, other)
 }
 
-// hear reads the listener's verdict, checks its proof, and notes who it is.
-func (id identity) hear(r io.Reader, t *transcript, listener *greeting) (verdict, error) {
-	b, err := readFrame(r)
-	switch {
-	case err != nil:
-		return 0, err
-	case len(b) >= 1 && verdict(b[0]) == wrongProof:
-		return 0, errRefused
-	case len(b) < 1+proofSize:
-		return 0, errNoHello
-	}
-	v, told := verdict(b[0]), b[1+proofSize:]
-	if !hmac.Equal(b[1:1+proofSize], t.listener(v, told)) {
-		return 0, errSecret
-	}
-	var ok bool
-	if listener.name, told, ok = cutName(told); !ok || listener.name == "" {
-		return 0, errNoHello
-	}
-	if listener.origin, _, ok = cutName(told); !ok {
-		return 0, errNoHello
-	}
-	return v, nil
-}
-
-// conclude returns the dialer's outcome for a proven verdict.
-func conclude(own, other greeting, v verdict) (agreed, error) {
+// conclude returns the dialer's outcome.
+func conclude(own, other greeting) (agreed, error) {
 	version, ok := own.versions.common(other.versions)
 	foreign := own.foreign(other)
-	switch {
+	switch v := other.verdict; {
 	case v == wrongNode || own.wanted != "" && own.wanted != other.name:
 		return agreed{}, fmt.Errorf("node %q answers where %q was expected", other.name, own.wanted)
 	case v == wrongVersion || !ok:
@@ -351,61 +309,34 @@ func conclude(own, other greeting, v verdict) (agreed, error) {
 // admit does the listener's part of the handshake; serves tells whether this node takes connections
 // of a purpose.
 func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, error) {
-	if id.secret == "" {
-		return agreed{}, errNoProof
+	other, err := id.hear(rw, asDialer)
+	if errors.Is(err, errSecret) {
+		return agreed{}, errors.Join(err, writeFrame(rw, []byte(magic)))
 	}
-	hello, err := readFrame(rw)
 	if err != nil {
 		return agreed{}, err
-	}
-	other, err := decodeGreeting(hello)
-	if err != nil {
-		return agreed{}, err
-	}
-	if other.name == "" {
-		return agreed{}, errNoHello
 	}
 	own := greeting{versions: id.versions, name: id.name, origin: id.origin}
-	told := appendName(appendName(nil, id.name), id.origin)
-	if _, err := rand.Read(own.nonce[:]); err != nil {
-		return agreed{}, fmt.Errorf("make nonce: %w", err)
-	}
-	challenge := (&greeting{versions: own.versions, nonce: own.nonce}).encode()
-	if err := writeFrame(rw, challenge); err != nil {
-		return agreed{}, err
-	}
-	t, err := newTranscript(id.secret, hello, challenge, id.binding)
-	if err != nil {
-		return agreed{}, err
-	}
-	proof, err := readFrame(rw)
-	if err != nil {
-		return agreed{}, err
-	}
-	if !hmac.Equal(proof, t.dialer()) {
-		return agreed{}, errors.Join(errSecret, writeFrame(rw, []byte{byte(wrongProof)}))
-	}
 	version, ok := own.versions.common(other.versions)
-	v := welcome
 	foreign := own.foreign(other)
 	switch {
 	case other.wanted != "" && other.wanted != id.name:
-		v = wrongNode
+		own.verdict = wrongNode
 	case !ok:
-		v = wrongVersion
+		own.verdict = wrongVersion
 	case foreign != nil:
-		v = wrongOrigin
+		own.verdict = wrongOrigin
 	case !serves(other.purpose):
-		v = notServed
+		own.verdict = notServed
 	}
-	if err := writeFrame(rw, slices.Concat([]byte{byte(v)}, t.listener(v, told), told)); err != nil {
+	if err := id.send(rw, asListener, own); err != nil {
 		return agreed{}, err
 	}
-	if v == wrongOrigin {
+	if own.verdict == wrongOrigin {
 		return agreed{}, foreign
 	}
-	if v != welcome {
-		return agreed{}, fmt.Errorf("node %q refused: verdict %d", other.name, v)
+	if own.verdict != welcome {
+		return agreed{}, fmt.Errorf("node %q refused: verdict %d", other.name, own.verdict)
 	}
 	return agreed{node: other.name, version: version, purpose: other.purpose, origin: other.origin, said: own.origin}, nil
 }

@@ -175,7 +175,9 @@ func (d *handshakeLimiter) proven(a net.Addr) {
 // to be told: of each host a wrong proof is once.
 func (d *handshakeLimiter) failed(a net.Addr, err error, now time.Time) (tell bool) {
 	wrong := errors.Is(err, errSecret)
-	if !wrong && !errors.Is(err, errNoHello) && !errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case wrong, errors.Is(err, errNoHello), errors.Is(err, errNoTLS), errors.Is(err, os.ErrDeadlineExceeded):
+	default:
 		return false // it left, or was closed for another
 	}
 	host := hostOf(a)

@@ -147,8 +147,11 @@ func TestHandshakeLimiterRests(t *testing.T) {
 			t.Errorf("%v is a failure", harmless)
 		}
 	}
-	if d.failed(silent, os.ErrDeadlineExceeded, now) || !(&visit{from: silent}).refused(d, now) {
-		t.Error("silence is no failure, or is told")
+	for i, failure := range []error{os.ErrDeadlineExceeded, errNoHello, errNoTLS} {
+		from := memAddr(fmt.Sprintf("198.51.100.%d:1", i))
+		if d.failed(from, fmt.Errorf("handshake: %w", failure), now) || !(&visit{from: from}).refused(d, now) {
+			t.Errorf("%v is no failure, or is told", failure)
+		}
 	}
 	d.proven(silent)
 	if d.failed(silent, errSecret, now); (&visit{from: silent}).refused(d, now) {
@@ -225,25 +228,45 @@ func knows(d *handshakeLimiter, a net.Addr) bool {
 	return d.mu.nodes[hostOf(a)] != nil
 }
 
-// TestListenerStaysUnknown looks at what a listener says to a dialer that proves nothing.
-func TestListenerStaysUnknown(t *testing.T) {
-	id := identity{name: "hidden@10.0.0.1", origin: "cluster-id", secret: "a secret", versions: versions{1, 2}}
-	for _, speak := range []versions{{1, 2}, {1, 1}, {0, 0}} {
-		hello := greeting{versions: speak, purpose: purposeRPC, name: "x@x"}
-		var in, out bytes.Buffer
-		if err := errors.Join(writeFrame(&in, hello.encode()), writeFrame(&in, make([]byte, proofSize))); err != nil {
-			t.Fatal(err)
+// TestOtherSecretLearnsNothing looks at what either side says to one that has another secret.
+func TestOtherSecretLearnsNothing(t *testing.T) {
+	node := identity{name: "hidden@10.0.0.1", origin: "cluster-id", secret: "a secret", versions: versions{1, 2}, binding: []byte("x")}
+	stranger := node
+	stranger.name, stranger.secret = "x@x", "another secret"
+	var heard bytes.Buffer
+	listen := func(rw io.ReadWriter, id identity) error {
+		_, err := id.admit(rw, func(purpose) bool { return true })
+		return err
+	}
+	dial := func(rw io.ReadWriter, id identity) error {
+		_, err := id.greet(rw, purposeRPC, "other@10.0.0.2")
+		return err
+	}
+	for name, c := range map[string]struct {
+		node, stranger func(io.ReadWriter, identity) error
+		want           error
+	}{"listener": {listen, dial, errSecret}, "dialer": {dial, listen, errRefused}} {
+		heard.Reset()
+		a, b := net.Pipe()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := c.stranger(b, stranger); err == nil {
+				t.Errorf("%s: a stranger got in", name)
+			}
+		})
+		if err := c.node(tee{a, &heard}, node); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
 		}
-		_, err := id.admit(struct {
-			io.Reader
-			io.Writer
-		}{&in, &out}, func(purpose) bool { return true })
-		if !errors.Is(err, errSecret) {
-			t.Errorf("%v: %v", speak, err)
+		wg.Wait()
+		for _, secret := range []string{"hidden", "other@", node.origin} {
+			if strings.Contains(heard.String(), secret) {
+				t.Errorf("the %s tells %q", name, secret)
+			}
 		}
-		if strings.Contains(out.String(), id.name) || strings.Contains(out.String(), id.origin) {
-			t.Errorf("a dialer of %v is told who listens", speak)
+		if name == "listener" && heard.String() != "\x00\x04"+magic {
+			t.Errorf("a listener says %q", heard.String())
 		}
+		_, _ = a.Close(), b.Close()
 	}
 }
 
@@ -269,8 +292,8 @@ func TestVersionsAgree(t *testing.T) {
 		{versions{1, 1}, versions{1, 1}}, {versions{1, 1}, versions{1, 2}}, {versions{1, 2}, versions{1, 1}}, {versions{1, 2}, versions{1, 2}},
 	} {
 		a, b := shake(
-			identity{name: "a@a", origin: "o", secret: "a secret", versions: c.dialer},
-			identity{name: "b@b", origin: "o", secret: "a secret", versions: c.listener},
+			identity{name: "a@a", origin: "o", secret: "a secret", versions: c.dialer, binding: []byte("x")},
+			identity{name: "b@b", origin: "o", secret: "a secret", versions: c.listener, binding: []byte("x")},
 		)
 		want, _ := c.dialer.common(c.listener)
 		if a.version != want || a.node != "b@b" || a.origin != "o" || b.node != "a@a" || b.origin != "o" || a.version != b.version {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -27,7 +28,7 @@ type PortOptions struct {
 	Network Network                                     // where it listens and dials
 	Address string                                      // host:port to listen on
 	Secret  func() string                               // the cluster's secret now; empty: every connection is refused
-	TLS     func() *tls.Config                          // nil or a nil result: no TLS; otherwise both sides show certificates
+	TLS     func() *tls.Config                          // certificates of an authority, which both sides have to show; nil or a nil result: none
 	Resolve func(node string) (address string, ok bool) // host:port of another node's port
 	Foreign func(node string)                           // told once of each node that was refused as part of another cluster; may be nil
 	Logger  *zap.Logger                                 // default: none
@@ -46,6 +47,7 @@ type Port struct {
 	versions  versions
 	listening chan struct{}
 	limiter   *handshakeLimiter
+	ownTLS    *tls.Config // where no certificates are given
 
 	mu struct {
 		sync.Mutex
@@ -72,7 +74,14 @@ func NewPort(o PortOptions) (*Port, error) {
 	if o.NodeDownAfter <= 0 {
 		o.NodeDownAfter = (silentTurns + 1) * pingEvery
 	}
-	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}), limiter: newHandshakeLimiter()}
+	own, err := ownTLS()
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{
+		o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}),
+		limiter: newHandshakeLimiter(), ownTLS: own,
+	}
 	p.mu.subs = map[purpose]*sub{}
 	p.mu.conns = map[*Conn]struct{}{}
 	p.mu.foreign = map[foreignError]bool{}
@@ -233,29 +242,32 @@ func (p *Port) forget(c *Conn) {
 
 // answer is the listener's part of a handshake, TLS included.
 func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, error) {
-	id, c := p.identity(), raw
-	if conf := p.tls(); conf != nil {
-		var err error
-		if c, id.binding, err = secure(ctx, tls.Server(raw, listenerTLS(conf))); err != nil {
-			return nil, agreed{}, err
-		}
+	c, binding, err := secure(ctx, tls.Server(raw, p.tls(listenerTLS)))
+	if err != nil {
+		return nil, agreed{}, err
 	}
-	with, err := id.admit(c, func(u purpose) bool { return p.sub(u) != nil && (u != purposeRaft || p.belongs()) })
+	with, err := p.identity(binding).admit(c, func(u purpose) bool { return p.sub(u) != nil && (u != purposeRaft || p.belongs()) })
+	if errors.Is(err, io.EOF) {
+		err = errors.Join(errNoHello, err) // it had TLS done for nothing
+	}
 	return c, with, err
 }
 
-func (p *Port) identity() identity {
+func (p *Port) identity(binding []byte) identity {
 	secret := p.o.Secret()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return identity{name: p.o.Self, origin: p.mu.origin, secret: secret, versions: p.versions}
+	return identity{name: p.o.Self, origin: p.mu.origin, secret: secret, versions: p.versions, binding: binding}
 }
 
-func (p *Port) tls() *tls.Config {
-	if p.o.TLS == nil {
-		return nil
+// tls returns the configuration of a new connection; side completes one that was given.
+func (p *Port) tls(side func(*tls.Config) *tls.Config) *tls.Config {
+	if p.o.TLS != nil {
+		if given := p.o.TLS(); given != nil {
+			return side(given)
+		}
 	}
-	return p.o.TLS()
+	return p.ownTLS
 }
 
 // dial connects to an address for a purpose. node is the node that has to be there, empty when any
@@ -273,14 +285,11 @@ func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	c, err := p.shake(ctx, raw, func(ctx context.Context) (net.Conn, agreed, error) {
-		id, c := p.identity(), raw
-		if conf := p.tls(); conf != nil {
-			var err error
-			if c, id.binding, err = secure(ctx, tls.Client(raw, dialerTLS(conf))); err != nil {
-				return nil, agreed{}, err
-			}
+		c, binding, err := secure(ctx, tls.Client(raw, p.tls(dialerTLS)))
+		if err != nil {
+			return nil, agreed{}, err
 		}
-		with, err := id.greet(c, u, node)
+		with, err := p.identity(binding).greet(c, u, node)
 		return c, with, err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"divan/storage/fault"
 )
@@ -194,35 +197,57 @@ func TestVersionsMeet(t *testing.T) {
 	})
 }
 
-// A proof that was overheard is worth nothing, also not to its own maker.
-func TestProofsCannotBeReplayed(t *testing.T) {
-	id := identity{name: "a@a", secret: "a secret", versions: versions{1, 1}}
-	other := identity{name: "b@b", secret: "a secret", versions: versions{1, 1}}
+// pass runs the handshake of two sides and returns their outcomes.
+func pass(dialer, listener identity) (dialed, admitted error) {
+	a, b := net.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, dialed = dialer.greet(a, purposeRPC, listener.name)
+		_ = a.Close()
+	})
+	_, admitted = listener.admit(b, func(purpose) bool { return true })
+	_ = b.Close()
+	wg.Wait()
+	return dialed, admitted
+}
+
+// TestSealsOfOtherConnections: what was sealed for another connection, or by the other role,
+// proves nothing.
+func TestSealsOfOtherConnections(t *testing.T) {
+	on := func(name, connection string) identity {
+		return identity{name: name, secret: "a secret", versions: versions{1, 1}, binding: []byte(connection)}
+	}
 	a, b := net.Pipe()
 	var sent bytes.Buffer
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := id.greet(tee{a, &sent}, purposeRPC, "b@b"); err != nil {
+		if _, err := on("a@a", "1").greet(tee{a, &sent}, purposeRPC, "b@b"); err != nil {
 			t.Errorf("greet: %v", err)
 		}
 	})
-	if _, err := other.admit(b, func(purpose) bool { return true }); err != nil {
+	if _, err := on("b@b", "1").admit(b, func(purpose) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(io.Discard, a) })
 	wg.Go(func() { _, _ = a.Write(sent.Bytes()) })
-	if _, err := other.admit(b, func(purpose) bool { return true }); !errors.Is(err, errSecret) {
+	if _, err := on("b@b", "2").admit(b, func(purpose) bool { return true }); !errors.Is(err, errSecret) {
 		t.Fatalf("replayed: %v", err)
 	}
 	_, _ = a.Close(), b.Close()
 	wg.Wait()
+	if dialed, admitted := pass(on("a@a", "1"), on("b@b", "2")); !errors.Is(dialed, errRefused) || !errors.Is(admitted, errSecret) {
+		t.Errorf("two connections: %v, %v", dialed, admitted)
+	}
+	if dialed, admitted := pass(on("a@a", ""), on("b@b", "")); dialed == nil || !errors.Is(admitted, errNoProof) {
+		t.Errorf("without TLS: %v, %v", dialed, admitted)
+	}
 	// A listener that sends everything back learns nothing either.
 	wg = sync.WaitGroup{}
 	a, b = net.Pipe()
 	wg.Go(func() { _, _ = io.Copy(b, b) })
-	if _, err := id.greet(a, purposeRPC, ""); err == nil {
-		t.Fatal("a mirror was taken for a node")
+	if _, err := on("a@a", "1").greet(a, purposeRPC, ""); !errors.Is(err, errSecret) {
+		t.Fatalf("a mirror: %v", err)
 	}
 	_, _ = a.Close(), b.Close()
 	wg.Wait()
@@ -298,6 +323,7 @@ func certificate(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: pool}
 }
 
+// TestTLS has nodes with certificates of an authority, of two of them, and without.
 func TestTLS(t *testing.T) {
 	const same, strange, none = 0, 1, 2
 	use := func(c *tls.Config) func(*Port) { return func(p *Port) { p.o.TLS = func() *tls.Config { return c } } }
@@ -309,8 +335,9 @@ func TestTLS(t *testing.T) {
 		{"both", same, same, true},
 		{"strange dialer", strange, same, false},
 		{"strange listener", same, strange, false},
-		{"plain dialer", none, same, false},
-		{"plain listener", same, none, false},
+		{"none", none, none, true},
+		{"dialer without", none, same, false},
+		{"listener without", same, none, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -328,6 +355,171 @@ func TestTLS(t *testing.T) {
 				}
 				if c.ok {
 					says(t, conn, "hello")
+				}
+			})
+		})
+	}
+}
+
+// wiretap records what is sent over the connections that are dialed through it.
+type wiretap struct {
+	Network
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+// Dial implements Network.
+func (w *wiretap) Dial(ctx context.Context, address string) (net.Conn, error) {
+	c, err := w.Network.Dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return &tapped{Conn: c, tap: w}, nil
+}
+
+func (w *wiretap) note(b []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.Write(b)
+}
+
+type tapped struct {
+	net.Conn
+	tap *wiretap
+}
+
+func (c *tapped) Write(b []byte) (int, error) {
+	c.tap.note(b)
+	return c.Conn.Write(b)
+}
+
+func (c *tapped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.tap.note(b[:n])
+	return n, err
+}
+
+// TestConnectionsAreEncrypted: the network shows neither what is said nor who says it.
+func TestConnectionsAreEncrypted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		tap := &wiretap{Network: n.host("alpha")}
+		a, b := runPort(t, n, "alpha", func(p *Port) { p.o.Network = tap }), runPort(t, n, "bravo", nil)
+		b.Belong("the-origin-of-the-cluster")
+		defer a.stop()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer b.stop()
+		echo(&wg, b.Raft().Accept)
+		c, err := a.Raft().Dial("bravo@bravo", time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says(t, c, strings.Repeat("the frog of the pond ", 10_000))
+		tap.mu.Lock()
+		defer tap.mu.Unlock()
+		if tap.seen.Len() < 420_000 {
+			t.Errorf("%d bytes were seen", tap.seen.Len())
+		}
+		for _, secret := range []string{"the frog", "alpha@alpha", "bravo@bravo", "the-origin"} {
+			if bytes.Contains(tap.seen.Bytes(), []byte(secret)) {
+				t.Errorf("the network shows %q", secret)
+			}
+		}
+	})
+}
+
+// TestManInTheMiddle: a relay that ends TLS on both sides and passes the handshake on is neither
+// taken for the listener nor for the dialer.
+func TestManInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		a := runPort(t, n, "a", func(p *Port) { p.o.Resolve = func(string) (string, bool) { return "m:1", true } })
+		core, logs := observer.New(zap.WarnLevel)
+		b := runPort(t, n, "b", func(p *Port) { p.o.Logger = zap.New(core) })
+		defer a.stop()
+		defer b.stop()
+		b.Raft()
+		in, err := n.host("m").Listen(t.Context(), "m:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := ownTLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			near, err := in.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			far, err := n.host("m").Dial(t.Context(), "b:1")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			dialer, listener := tls.Server(near, own), tls.Client(far, own)
+			wg.Go(func() {
+				_, _ = io.Copy(listener, dialer)
+				_ = far.Close()
+			})
+			_, _ = io.Copy(dialer, listener)
+			_ = near.Close()
+		})
+		if _, err = a.Raft().Dial("b@b", time.Second); !errors.Is(err, errRefused) {
+			t.Errorf("the dialer: %v", err)
+		}
+		wg.Wait()
+		_ = in.Close()
+		synctest.Wait()
+		if list := logs.All(); len(list) != 1 || !strings.Contains(fmt.Sprint(list[0].ContextMap()), errSecret.Error()) {
+			t.Errorf("the listener: %v", list)
+		}
+	})
+}
+
+// TestStrangersRest: a stranger that has TLS done and says nothing, or speaks no TLS, has to rest;
+// one that only looks whether the port is open has not.
+func TestStrangersRest(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		visit func(t *testing.T, raw net.Conn)
+		rests bool
+	}{
+		{"no word", func(*testing.T, net.Conn) {}, false},
+		{"another protocol", func(t *testing.T, raw net.Conn) {
+			t.Helper()
+			if _, err := io.WriteString(raw, "GET / HTTP/1.1\r\n\r\n"); err != nil {
+				t.Error(err)
+			}
+		}, true},
+		{"TLS alone", func(t *testing.T, raw net.Conn) {
+			t.Helper()
+			own, err := ownTLS()
+			if err == nil {
+				err = tls.Client(raw, own).HandshakeContext(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newMemNet()
+				a := runPort(t, n, "a", nil)
+				defer a.stop()
+				raw, err := n.host("x").Dial(t.Context(), "a:1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.visit(t, raw)
+				_ = raw.Close()
+				synctest.Wait()
+				if rests := (&visit{from: "x:0"}).refused(a.limiter, time.Now()); rests != c.rests {
+					t.Errorf("rests: %t", rests)
 				}
 			})
 		})
@@ -359,9 +551,9 @@ func TestConnectionsEndWithThePort(t *testing.T) {
 }
 
 func FuzzGreeting(f *testing.F) {
-	g := greeting{versions: versions{1, 2}, purpose: purposeRaft, name: "a@a", wanted: "b@b"}
+	g := greeting{versions: versions{1, 2}, purpose: purposeRaft, verdict: notServed, name: "a@a", wanted: "b@b", origin: "x"}
 	f.Add(g.encode())
-	f.Add([]byte(magic))
+	f.Add(make([]byte, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := decodeGreeting(b)
 		if err != nil {
@@ -379,7 +571,8 @@ func FuzzGreeting(f *testing.F) {
 func FuzzAdmit(f *testing.F) {
 	f.Add([]byte{0, 1, 'x'})
 	f.Add([]byte{0xff, 0xff})
-	id := identity{name: "a@a", secret: "a secret", versions: versions{1, 1}}
+	f.Add(append([]byte{0, 30}, magic+"a seal that does not open"...))
+	id := identity{name: "a@a", secret: "a secret", versions: versions{1, 1}, binding: []byte("a connection")}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in := bytes.NewReader(b)
 		if _, err := id.admit(struct {
@@ -388,7 +581,7 @@ func FuzzAdmit(f *testing.F) {
 		}{in, io.Discard}, func(purpose) bool { return true }); err == nil {
 			t.Fatal("a stranger got in")
 		}
-		if used := len(b) - in.Len(); used > 2*(2+maxFrame) {
+		if used := len(b) - in.Len(); used > 2+maxFrame {
 			t.Fatalf("%d bytes were read", used)
 		}
 	})

@@ -2,22 +2,58 @@ package wire
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
 )
+
+// Every connection of the port runs over TLS 1.3. Certificates that an operator gives are
+// verified by both sides. Without them each node makes one of its own when it starts, and no
+// side verifies it: TLS then only encrypts and signs, and it is the handshake on top of it
+// (handshake.go) that proves who is there. Its keys are made of keying material of the TLS
+// connection, which differs on the two sides of a man in the middle.
 
 // bindingLabel names the keying material that ties a handshake to the TLS connection it runs on, so
 // that no man in the middle can hold two of them.
 const bindingLabel = "EXPORTER-divan-cluster-port"
 
+// ownTLS makes the configuration of a port that is given no certificates, for both sides.
+func ownTLS() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key of the cluster port: %w", err)
+	}
+	// It says nothing: not who shows it, and not since when.
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate of the cluster port: %w", err)
+	}
+	return always(&tls.Config{
+		Certificates:       []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		InsecureSkipVerify: true, //nolint:gosec // the handshake on top of it proves more, see above
+	}), nil
+}
+
+// always sets what holds for all connections of the port.
+func always(c *tls.Config) *tls.Config {
+	c.MinVersion = tls.VersionTLS13
+	c.SessionTicketsDisabled = true // each connection proves everything
+	c.DynamicRecordSizingDisabled = true
+	return c
+}
+
 // listenerTLS makes a configuration one of a listener that wants a certificate of the same
 // authority from every dialer.
 func listenerTLS(c *tls.Config) *tls.Config {
-	c = c.Clone()
-	c.MinVersion = tls.VersionTLS13
+	c = always(c.Clone())
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	if c.ClientCAs == nil {
 		c.ClientCAs = c.RootCAs
@@ -29,8 +65,7 @@ func listenerTLS(c *tls.Config) *tls.Config {
 // other side has to come from the authority; for which host it was made does
 // not matter, because the handshake after it proves which node it is.
 func dialerTLS(c *tls.Config) *tls.Config {
-	c = c.Clone()
-	c.MinVersion = tls.VersionTLS13
+	c = always(c.Clone())
 	roots := c.RootCAs
 	if roots == nil {
 		roots = c.ClientCAs
@@ -55,15 +90,29 @@ func dialerTLS(c *tls.Config) *tls.Config {
 	return c
 }
 
+// secured is a TLS connection that is closed at once. tls.Conn would say good-bye first, and wait
+// for seconds where the other side takes nothing. All that runs over the port knows by itself
+// where a message ends.
+type secured struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+// Close implements net.Conn.
+func (c secured) Close() error { return c.raw.Close() }
+
 // secure runs the TLS handshake and returns what identifies the connection.
 func secure(ctx context.Context, c *tls.Conn) (net.Conn, []byte, error) {
 	if err := c.HandshakeContext(ctx); err != nil {
-		return nil, nil, fmt.Errorf("tls: %w", err)
+		if left := errors.Is(err, io.EOF) && c.ConnectionState().Version == 0; left || errors.Is(err, net.ErrClosed) {
+			return nil, nil, fmt.Errorf("tls: %w", err) // a probe that says nothing, or one that gave way
+		}
+		return nil, nil, fmt.Errorf("%w: %w", errNoTLS, err)
 	}
 	state := c.ConnectionState()
 	binding, err := state.ExportKeyingMaterial(bindingLabel, nil, 32)
 	if err != nil {
 		return nil, nil, fmt.Errorf("tls: %w", err)
 	}
-	return c, binding, nil
+	return secured{c, c.NetConn()}, binding, nil
 }

@@ -70,7 +70,7 @@ func (c *clusterTLS) read() (*tls.Config, error) {
 	}, nil
 }
 
-// current returns the configuration for a new connection; nil: no TLS.
+// current returns the configuration for a new connection; nil: no certificates are set.
 func (c *clusterTLS) current() *tls.Config {
 	if c == nil {
 		return nil

@@ -39,6 +39,7 @@ type home struct {
 	host *simnet.Host
 	disk *disk // nil: one in memory that loses nothing
 	logs *observer.ObservedLogs
+	tap  *wiretap // nil: none
 
 	killed bool // at least once
 
@@ -133,6 +134,9 @@ func (h *home) live() {
 	core, logs := observer.New(zapcore.InfoLevel)
 	h.logs = logs
 	h.cfg.Logger, h.cfg.Network = zap.New(zapcore.NewTee(core, storagetest.FailOnPanics(h.town.t).Core())), h.host
+	if h.tap != nil {
+		h.cfg.Network = h.tap.on(h.host)
+	}
 	h.build()
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(h.town.t.Context()))
