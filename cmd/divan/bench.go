@@ -57,7 +57,7 @@ func (o *benchOptions) register(f *pflag.FlagSet) {
 		"processors that the clients may use at the same time")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
 	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
-	f.DurationVar(&cfg.Settle, "settle", 10*time.Second, "pause between the bulk load and the first read, for what a server still does behind a load")
+	f.DurationVar(&cfg.Settle, "settle", 10*time.Second, "pause between the bulk load and the first read, and between the rounds of --against, for what a server still does behind a load")
 	f.IntVar(&cfg.Docs, "docs", 1_000_000, "documents of the bulk load, which the scans read")
 	f.IntVar(&cfg.DocSize, "doc-size", 1024, "bytes of a document, about")
 	f.IntVar(&cfg.Batch, "batch", 1000, "documents per _bulk_docs")

@@ -101,9 +101,12 @@ func sideName(side int) string { return [...]string{"first", "second"}[side] }
 // what the other has left of the machine.
 func order(round int) [2]int { return [2]int{round % 2, 1 - round%2} }
 
-// round does every workload once on both servers, with databases of its own.
+// round does every workload once on both servers, with databases of its own. Both are idle for a
+// moment once these are dropped: the server whose databases went last had that work left when the
+// next round began, and took a tenth more for it.
 func (c *comparison) round(ctx context.Context, nr int) error {
 	var servers [2]*bench
+	defer rest(ctx, c.cfgs[0].Settle)
 	for side, cfg := range c.cfgs {
 		b, server, err := open(cfg)
 		if err != nil {

@@ -95,17 +95,24 @@ func (b *bench) load(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.settled || b.cfg.Settle <= 0 {
+	if b.settled {
 		return nil
 	}
 	b.settled = true
-	pause := time.NewTimer(b.cfg.Settle)
+	rest(ctx, b.cfg.Settle)
+	return ctx.Err()
+}
+
+// rest waits for d or the end of ctx.
+func rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	pause := time.NewTimer(d)
 	defer pause.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-pause.C:
-		return nil
 	}
 }
 
