@@ -9,6 +9,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/routing"
 	"divan/shard"
 	"divan/shard/ring"
@@ -74,8 +75,8 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 // limits returns what a shard must hold to.
 func (d *replicaSet) limits() shard.Limits {
 	l := shard.Limits{
-		Revs:        d.meta.RevsLimit,
-		PurgedInfos: d.meta.PurgedInfosLimit,
+		Revs:        d.meta.Settings[dbsetting.RevsLimit],
+		PurgedInfos: d.meta.Settings[dbsetting.PurgedInfosLimit],
 		Partitioned: d.meta.Partitioned,
 	}
 	if l.Partitioned {

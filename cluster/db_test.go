@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/meta/dbsetting"
 	"divan/shard"
 	"divan/storage"
 	"divan/storage/doc"
@@ -189,24 +190,24 @@ func TestDefaultSecurityEveryone(t *testing.T) {
 func TestLimits(t *testing.T) {
 	w := start(t, setup{})
 	d := w.create("db", CreateOptions{})
-	if d.RevsLimit() != 1000 || d.PurgedInfosLimit() != 1000 {
-		t.Fatalf("defaults: %d, %d", d.RevsLimit(), d.PurgedInfosLimit())
+	if d.Setting(dbsetting.RevsLimit) != 1000 || d.Setting(dbsetting.PurgedInfosLimit) != 1000 {
+		t.Fatalf("defaults: %d, %d", d.Setting(dbsetting.RevsLimit), d.Setting(dbsetting.PurgedInfosLimit))
 	}
-	if err := d.SetRevsLimit(t.Context(), 0); !fault.Is(err, fault.BadRequest) {
+	if err := d.Set(t.Context(), dbsetting.RevsLimit, 0); !fault.Is(err, fault.BadRequest) {
 		t.Fatal(err)
 	}
-	if err := d.SetPurgedInfosLimit(t.Context(), -1); fault.Reason(err) != "`purged_infos_limit` must be positive integer" {
+	if err := d.Set(t.Context(), dbsetting.PurgedInfosLimit, -1); fault.Reason(err) != "`purged_infos_limit` must be positive integer" {
 		t.Fatal(err)
 	}
-	if err := d.SetRevsLimit(t.Context(), 3); err != nil {
+	if err := d.Set(t.Context(), dbsetting.RevsLimit, 3); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.SetPurgedInfosLimit(t.Context(), 5); err != nil {
+	if err := d.Set(t.Context(), dbsetting.PurgedInfosLimit, 5); err != nil {
 		t.Fatal(err)
 	}
 	d = w.open("db")
-	if d.RevsLimit() != 3 || d.PurgedInfosLimit() != 5 {
-		t.Fatalf("%d, %d", d.RevsLimit(), d.PurgedInfosLimit())
+	if d.Setting(dbsetting.RevsLimit) != 3 || d.Setting(dbsetting.PurgedInfosLimit) != 5 {
+		t.Fatalf("%d, %d", d.Setting(dbsetting.RevsLimit), d.Setting(dbsetting.PurgedInfosLimit))
 	}
 	var rev doc.Rev
 	for i := range 6 {

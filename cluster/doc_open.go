@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"divan/cluster/fanout"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
@@ -45,7 +46,7 @@ func (d *docReads) openRequest(o *OpenOptions) shard.OpenRequest {
 	return shard.OpenRequest{
 		ID: o.ID, Rev: o.Rev, Latest: o.Latest, Revs: o.Revs, RevsInfo: o.RevsInfo,
 		Conflicts: o.Conflicts, DeletedConflicts: o.DeletedConflicts, LocalSeq: o.LocalSeq,
-		AllowDeleted: o.AllowDeleted, HeadOnly: o.HeadOnly, RevsLimit: d.meta.RevsLimit,
+		AllowDeleted: o.AllowDeleted, HeadOnly: o.HeadOnly, RevsLimit: d.meta.Settings[dbsetting.RevsLimit],
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"divan/cluster/fanout"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/cluster/routing"
@@ -74,7 +75,7 @@ func (d *docReads) openRevs(ctx context.Context, o OpenRevsOptions) ([]shard.Rev
 func (d *docReads) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
 		ID: o.ID, Revs: shard.DistinctRevs(o.Revs), All: o.All, Latest: o.Latest, WithPath: o.WithPath,
-		RevsLimit: d.meta.RevsLimit, MaxBytes: o.MaxBytes,
+		RevsLimit: d.meta.Settings[dbsetting.RevsLimit], MaxBytes: o.MaxBytes,
 	}
 }
 
@@ -331,7 +332,7 @@ func (r *openRevsOfRange) merge(ctx context.Context, answers []revised, out [][]
 		r.db.repairs.later(ctx, r.db.replicaSet, r.list[i].ID, copies)
 		if failures[k] != nil {
 			out[i], errs[i] = nil, failures[k]
-		} else if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
+		} else if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.Settings[dbsetting.RevsLimit]); ok {
 			out[i], errs[i] = merged, nil
 		}
 	}

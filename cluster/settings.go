@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"divan/cluster/meta"
+	"divan/cluster/meta/dbsetting"
 	"divan/shard/ring"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // adminOnly is the security object of a new database under [couchdb]
@@ -73,26 +73,10 @@ func (s *settings) SetSecurity(ctx context.Context, object []byte) error {
 	return s.metaGroup.SetSecurity(ctx, s.of, text)
 }
 
-// SetRevsLimit sets how many generations of revisions are remembered, 1 at
-// least; otherwise fault.BadRequest.
-func (s *settings) SetRevsLimit(ctx context.Context, n int) error {
-	if n < 1 {
-		return fault.New(fault.BadRequest, "`revs_limit` must be a positive integer")
-	}
-	return s.metaGroup.SetRevsLimit(ctx, s.of, n)
+// Set changes a setting; the errors are those of meta.Catalog.Set.
+func (s *settings) Set(ctx context.Context, of dbsetting.Setting, value int) error {
+	return s.metaGroup.Set(ctx, s.of, of, value)
 }
 
-// SetPurgedInfosLimit sets how many entries the log of purges keeps per shard,
-// 1 at least; otherwise fault.BadRequest.
-func (s *settings) SetPurgedInfosLimit(ctx context.Context, n int) error {
-	if n < 1 {
-		return fault.New(fault.BadRequest, "`purged_infos_limit` must be positive integer")
-	}
-	return s.metaGroup.SetPurgedInfosLimit(ctx, s.of, n)
-}
-
-// RevsLimit returns how many generations of revisions are remembered.
-func (s *settings) RevsLimit() int { return s.of.RevsLimit }
-
-// PurgedInfosLimit returns how many entries the log of purges keeps per shard.
-func (s *settings) PurgedInfosLimit() int { return s.of.PurgedInfosLimit }
+// Setting returns the value of a setting.
+func (s *settings) Setting(of dbsetting.Setting) int { return s.of.Settings[of] }

@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"divan/cluster/meta/dbsetting"
+
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -35,7 +37,7 @@ func manyDatabases(n int) Databases {
 	var d Databases
 	for i := range n {
 		db := &Database{
-			Name: fmt.Sprintf("userdb-%032x", i), Created: 1763600000, N: 1, RevsLimit: 1000, PurgedInfosLimit: 1000,
+			Name: fmt.Sprintf("userdb-%032x", i), Created: 1763600000, N: 1, Settings: dbsetting.Standard(),
 			Security: []byte(`{"members":{"roles":["_admin"]},"admins":{"roles":["_admin"]}}`),
 		}
 		db.Shards = shardsOn(2, "divan@a.example.com", "divan@b.example.com", "divan@c.example.com")

@@ -6,6 +6,7 @@ import (
 	randv2 "math/rand/v2"
 	"time"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
@@ -13,20 +14,14 @@ import (
 
 // Create says what a new database is to be.
 type Create struct {
-	Name             string
-	ID               [16]byte       // random; zero: made up
-	Q                int            // ranges, 1…ring.MaxQ
-	N                int            // copies, cut to the number of nodes; ignored with a placement
-	Placement        ring.Placement // copies zone by zone; may be nil
-	Partitioned      bool
-	Security         []byte // JSON object of at most 1 MB; nil: none
-	RevsLimit        int    // 0: 1000
-	PurgedInfosLimit int    // 0: 1000
+	Name        string
+	ID          [16]byte       // random; zero: made up
+	Q           int            // ranges, 1…ring.MaxQ
+	N           int            // copies, cut to the number of nodes; ignored with a placement
+	Placement   ring.Placement // copies zone by zone; may be nil
+	Partitioned bool
+	Security    []byte // JSON object of at most 1 MB; nil: none
 }
-
-// defaultLimit is CouchDB's _revs_limit and _purged_infos_limit of a new
-// database.
-const defaultLimit = 1000
 
 // CreateDatabase makes a database and returns it once this node knows it. Its
 // refusals are fault.IllegalDatabaseName, DatabaseNameTooLong, BadRequest,
@@ -92,13 +87,7 @@ func (c *Catalog) newDatabase(wish Create) (*Database, error) {
 	}
 	db := &Database{
 		Name: wish.Name, Created: time.Now().Unix(), N: len(shards[0].Copies), Partitioned: wish.Partitioned,
-		Shards: shards, Security: wish.Security, RevsLimit: wish.RevsLimit, PurgedInfosLimit: wish.PurgedInfosLimit,
-	}
-	if db.RevsLimit == 0 {
-		db.RevsLimit = defaultLimit
-	}
-	if db.PurgedInfosLimit == 0 {
-		db.PurgedInfosLimit = defaultLimit
+		Shards: shards, Security: wish.Security, Settings: dbsetting.Standard(),
 	}
 	if db.ID = wish.ID; db.ID == ([16]byte{}) {
 		db.ID = NewDatabaseID()
@@ -148,22 +137,13 @@ func (c *Catalog) SetSecurity(ctx context.Context, db *Database, object []byte) 
 	return c.alter(ctx, db, &metapb.AlterDatabase{Security: object})
 }
 
-// SetRevsLimit sets how many generations a revision's ancestry keeps. limit is
-// at least 1. db is as for SetSecurity.
-func (c *Catalog) SetRevsLimit(ctx context.Context, db *Database, limit int) error {
-	if limit < 1 {
-		return fault.New(fault.BadRequest, "`rev_limit` must be positive")
+// Set changes a setting. The error is that of Check for a value that it does not have. db is as
+// for SetSecurity.
+func (c *Catalog) Set(ctx context.Context, db *Database, s dbsetting.Setting, value int) error {
+	if err := s.Check(value); err != nil {
+		return err
 	}
-	return c.alter(ctx, db, &metapb.AlterDatabase{RevsLimit: new(int64(limit))})
-}
-
-// SetPurgedInfosLimit sets how many purges are remembered. limit is at least 1.
-// db is as for SetSecurity.
-func (c *Catalog) SetPurgedInfosLimit(ctx context.Context, db *Database, limit int) error {
-	if limit < 1 {
-		return fault.New(fault.BadRequest, "`purge_infos_limit` must be positive")
-	}
-	return c.alter(ctx, db, &metapb.AlterDatabase{PurgedInfosLimit: new(int64(limit))})
+	return c.alter(ctx, db, &metapb.AlterDatabase{Settings: []*metapb.Setting{{Number: uint32(s), Value: int64(value)}}})
 }
 
 func (c *Catalog) alter(ctx context.Context, db *Database, to *metapb.AlterDatabase) error {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
@@ -30,7 +31,12 @@ func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 
 // neededVersion returns the version that an operation belongs to; 0: release 1.0 knew it, and
 // with it every program.
-func neededVersion(*metapb.Command) uint64 { return 0 }
+func neededVersion(c *metapb.Command) (needed uint64) {
+	for _, s := range c.GetAlterDatabase().GetSettings() {
+		needed = max(needed, dbsetting.Setting(s.Number).Version())
+	}
+	return needed
+}
 
 // ClusterVersions is how far the upgrade of a cluster is.
 type ClusterVersions struct {

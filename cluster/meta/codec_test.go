@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 )
@@ -54,13 +55,17 @@ func drawDatabase(t *rapid.T) *Database {
 		t.Fatal(err)
 	}
 	db := &Database{
-		Name:             fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name")),
-		Created:          rapid.Int64Range(1, 50).Draw(t, "created"),
-		N:                len(shards[0].Nodes()),
-		Partitioned:      rapid.Bool().Draw(t, "partitioned"),
-		Shards:           shards,
-		RevsLimit:        rapid.IntRange(0, 1<<40).Draw(t, "revs"),
-		PurgedInfosLimit: rapid.IntRange(0, 1<<40).Draw(t, "purged"),
+		Name:        fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name")),
+		Created:     rapid.Int64Range(1, 50).Draw(t, "created"),
+		N:           len(shards[0].Nodes()),
+		Partitioned: rapid.Bool().Draw(t, "partitioned"),
+		Shards:      shards,
+		Settings:    dbsetting.Standard(),
+	}
+	for _, s := range dbsetting.All() {
+		if rapid.Bool().Draw(t, "set") {
+			db.Settings = db.Settings.With(s, rapid.IntRange(0, 1<<40).Draw(t, s.Path()))
+		}
 	}
 	db.Suffix = suffixOf(db.Created)
 	if rapid.Bool().Draw(t, "known id") { // one that a deletion may name
@@ -103,9 +108,9 @@ func drawCommand(t *rapid.T) *metapb.Command {
 		if rapid.Bool().Draw(t, "security?") {
 			c.Security = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "security")...)
 		}
-		for _, p := range []**int64{&c.RevsLimit, &c.PurgedInfosLimit} {
+		for _, s := range dbsetting.All() {
 			if rapid.Bool().Draw(t, "limit?") {
-				*p = new(rapid.Int64Range(0, 1000).Draw(t, "limit"))
+				c.Settings = append(c.Settings, &metapb.Setting{Number: uint32(s), Value: rapid.Int64Range(0, 1000).Draw(t, "limit")})
 			}
 		}
 		return &metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: c}}
@@ -395,4 +400,28 @@ func shardsOn(q int, nodes ...string) []ring.Shard {
 		out = append(out, ring.Shard{Range: r, Copies: ring.CopiesOn(nodes...)})
 	}
 	return out
+}
+
+// TestSettingOfNewerVersion: an entry and a database with a setting that this program does not
+// know are refused, as all that a newer version has written.
+func TestSettingOfNewerVersion(t *testing.T) {
+	known := uint32(len(dbsetting.All()))
+	for number := range known + 1 {
+		list := []*metapb.Setting{{Number: number, Value: 7}}
+		create := createCommand(&Database{
+			Name: "pond", Created: 7, N: 1, Shards: []ring.Shard{{Range: ring.Range{End: 1<<32 - 1}, Copies: ring.CopiesOn(self)}},
+		})
+		create.GetCreateDatabase().Settings = list
+		alter := &metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: &metapb.AlterDatabase{Name: "pond", Settings: list}}}
+		for _, c := range []*metapb.Command{create, alter} {
+			text, err := c.MarshalVT()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = decodeCommand(text)
+			if newer := err != nil && strings.Contains(err.Error(), "a newer version wrote"); newer != (number == known) || !newer && err != nil {
+				t.Errorf("setting %d: %v", number, err)
+			}
+		}
+	}
 }

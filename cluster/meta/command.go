@@ -62,6 +62,9 @@ func decodeCommand(b []byte) (*command, error) {
 		c.database, err = wishFrom(op.CreateDatabase)
 	case *metapb.Command_AlterDatabase:
 		ok = isIDOrNone(op.AlterDatabase.Id)
+		if !knownSettings(op.AlterDatabase.Settings) {
+			err = fmt.Errorf("%w: log entry with a setting that this version does not know; a newer version wrote it", errMalformed)
+		}
 	case *metapb.Command_DeleteDatabase:
 		ok = isIDOrNone(op.DeleteDatabase.Id)
 	case *metapb.Command_ChangeConfig:

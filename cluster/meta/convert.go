@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unique"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
@@ -15,8 +16,11 @@ import (
 func (d *Database) proto() *metapb.Database {
 	p := &metapb.Database{
 		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
-		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
+		Shards:     make([]*metapb.Shard, len(d.Shards)),
 		Generation: d.Generation, Born: d.Born, FullGeneration: d.FullGeneration,
+	}
+	for s, value := range d.Settings.Changed() {
+		p.Settings = append(p.Settings, &metapb.Setting{Number: uint32(s), Value: int64(value)})
 	}
 	place := func(node string) uint32 {
 		at := slices.Index(p.Nodes, node)
@@ -49,6 +53,18 @@ func (d *Database) proto() *metapb.Database {
 	return p
 }
 
+// knownSettings reports whether this program knows all of them.
+func knownSettings(list []*metapb.Setting) bool {
+	return !slices.ContainsFunc(list, func(s *metapb.Setting) bool { return !dbsetting.Setting(s.Number).Known() })
+}
+
+// set gives a database that is being made some settings.
+func (d *Database) set(list []*metapb.Setting) {
+	for _, s := range list {
+		d.Settings = d.Settings.With(dbsetting.Setting(s.Number), int(s.Value))
+	}
+}
+
 // databaseFrom checks a database that was read.
 func databaseFrom(p *metapb.Database) (*Database, error) {
 	d, err := wishFrom(p)
@@ -62,9 +78,13 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 func wishFrom(p *metapb.Database) (*Database, error) {
 	d := &Database{
 		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
-		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
+		Settings: dbsetting.Standard(), Shards: make([]ring.Shard, len(p.Shards)),
 		Generation: p.Generation, Born: p.Born, FullGeneration: p.FullGeneration,
 	}
+	if !knownSettings(p.Settings) {
+		return nil, fmt.Errorf("%w: settings of %q; a newer version wrote them", errMalformed, d.Name)
+	}
+	d.set(p.Settings)
 	for i, node := range p.Nodes {
 		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it
 	}

@@ -19,6 +19,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta/checksum"
+	"divan/cluster/meta/dbsetting"
 	"divan/shard/ring"
 )
 
@@ -28,7 +29,7 @@ func inventory(m *Meta) string {
 	s := m.fsm.load()
 	fmt.Fprintln(&b, s.uuid, s.secret, slices.Sorted(maps.Keys(s.nodes)), s.cluster.Set, s.perNode[self].Set)
 	for db := range m.Databases().All() {
-		fmt.Fprintln(&b, db.Name, db.Suffix, db.ID, db.Partitioned, db.Shards, string(db.Security), db.RevsLimit, db.PurgedInfosLimit)
+		fmt.Fprintln(&b, db.Name, db.Suffix, db.ID, db.Partitioned, db.Shards, string(db.Security), db.Settings[dbsetting.RevsLimit], db.Settings[dbsetting.PurgedInfosLimit])
 	}
 	return b.String()
 }
@@ -56,7 +57,7 @@ func city(t *testing.T, dir string) string {
 	if err := m.SetSecurity(t.Context(), whichever("db5"), []byte(`{"members":{"names":["ann"]}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetRevsLimit(t.Context(), whichever("later/2"), 7); err != nil {
+	if err := m.Set(t.Context(), whichever("later/2"), dbsetting.RevsLimit, 7); err != nil {
 		t.Fatal(err)
 	}
 	want := inventory(m)

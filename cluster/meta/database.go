@@ -4,22 +4,22 @@ import (
 	"slices"
 	"strconv"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/shard/ring"
 )
 
 // Database is the cluster's description of one database. It is immutable: a change makes a new one,
 // so no caller may change what is reached through it.
 type Database struct {
-	Name             string
-	Suffix           string // digits at the end of its copies' names, unique among all databases of that name ever
-	ID               [16]byte
-	N                int // copies of each range asked for at creation, cut to the number of nodes
-	Partitioned      bool
-	Shards           []ring.Shard // sorted by range; see ring.Valid
-	Security         []byte       // JSON object; nil: never set
-	RevsLimit        int
-	PurgedInfosLimit int
-	Created          int64 // unix seconds; the number that Suffix spells
+	Name        string
+	Suffix      string // digits at the end of its copies' names, unique among all databases of that name ever
+	ID          [16]byte
+	N           int // copies of each range asked for at creation, cut to the number of nodes
+	Partitioned bool
+	Shards      []ring.Shard // sorted by range; see ring.Valid
+	Security    []byte       // JSON object; nil: never set
+	Settings    dbsetting.Values
+	Created     int64 // unix seconds; the number that Suffix spells
 
 	Generation uint64 // index of the command that changed the copies last
 	// FullGeneration is the index of the command that changed last which copies are full; 0: none

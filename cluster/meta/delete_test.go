@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/storage/fault"
 )
 
@@ -29,7 +30,7 @@ func TestDeleteExactly(t *testing.T) {
 					t.Fatalf("node %d has %+v", j, now)
 				}
 			}
-			if err := m.SetRevsLimit(t.Context(), whichever("pond"), 7); err != nil { // still the same database
+			if err := m.Set(t.Context(), whichever("pond"), dbsetting.RevsLimit, 7); err != nil { // still the same database
 				t.Fatal(err)
 			}
 			if err := m.DeleteExactly(t.Context(), second); err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/raftlog"
 	"divan/storage/fault"
 )
@@ -37,15 +38,15 @@ func TestThreeNodes(t *testing.T) {
 			}
 			wantKind(t, second(m.CreateDatabase(t.Context(), Create{Name: name, Q: 1, N: 1})), fault.Exists)
 			for j := range g.nodes {
-				if err := g.meta(j).SetRevsLimit(t.Context(), whichever(name), 10+j); err != nil {
+				if err := g.meta(j).Set(t.Context(), whichever(name), dbsetting.RevsLimit, 10+j); err != nil {
 					t.Fatalf("node %d: %v", j, err)
 				}
-				if got, _ := g.meta(j).Database(name); got.RevsLimit != 10+j {
-					t.Errorf("node %d sees limit %d", j, got.RevsLimit)
+				if got, _ := g.meta(j).Database(name); got.Settings[dbsetting.RevsLimit] != 10+j {
+					t.Errorf("node %d sees limit %d", j, got.Settings[dbsetting.RevsLimit])
 				}
 			}
 			old, err := g.meta((i+1)%3).DeleteDatabase(t.Context(), name)
-			if err != nil || old.ID != db.ID || old.RevsLimit != 12 {
+			if err != nil || old.ID != db.ID || old.Settings[dbsetting.RevsLimit] != 12 {
 				t.Errorf("deleted %+v, %v", old, err)
 			}
 			for j := range g.nodes {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
@@ -78,13 +79,13 @@ func TestAlterExactly(t *testing.T) {
 			wantKind(t, m.SetSecurity(ctx, first, nil), fault.NotFound)
 			second := create(t, g.meta((i+1)%3), "pond")
 			wantKind(t, m.SetSecurity(ctx, first, []byte(`{"admins":{"names":["ann"]}}`)), fault.NotFound)
-			wantKind(t, m.SetRevsLimit(ctx, first, 5), fault.NotFound)
-			wantKind(t, m.SetPurgedInfosLimit(ctx, first, 5), fault.NotFound)
-			if err := m.SetRevsLimit(ctx, second, 7); err != nil {
+			wantKind(t, m.Set(ctx, first, dbsetting.RevsLimit, 5), fault.NotFound)
+			wantKind(t, m.Set(ctx, first, dbsetting.PurgedInfosLimit, 5), fault.NotFound)
+			if err := m.Set(ctx, second, dbsetting.RevsLimit, 7); err != nil {
 				t.Fatal(err)
 			}
 			got, ok := m.Database("pond")
-			if !ok || got.ID != second.ID || got.RevsLimit != 7 || len(got.Security) != 0 {
+			if !ok || got.ID != second.ID || got.Settings[dbsetting.RevsLimit] != 7 || len(got.Security) != 0 {
 				t.Fatalf("node %d has %+v", i, got)
 			}
 			if _, err := m.DeleteDatabase(ctx, "pond"); err != nil {

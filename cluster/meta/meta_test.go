@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/dbsetting"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -103,7 +104,7 @@ func TestLifeOfADatabase(t *testing.T) {
 	ctx := t.Context()
 	before := time.Now().Unix()
 	db := create(t, m, "films")
-	if db.N != 1 || db.Q() != 2 || db.RevsLimit != 1000 || db.PurgedInfosLimit != 1000 || db.Security != nil {
+	if db.N != 1 || db.Q() != 2 || db.Settings[dbsetting.RevsLimit] != 1000 || db.Settings[dbsetting.PurgedInfosLimit] != 1000 || db.Security != nil {
 		t.Errorf("a new database is %+v", db)
 	}
 	if db.Created < before || db.Suffix != suffixOf(db.Created) {
@@ -120,24 +121,24 @@ func TestLifeOfADatabase(t *testing.T) {
 	if err := m.SetSecurity(ctx, whichever("films"), []byte(`{"admins":{}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetRevsLimit(ctx, whichever("films"), 7); err != nil {
+	if err := m.Set(ctx, whichever("films"), dbsetting.RevsLimit, 7); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetPurgedInfosLimit(ctx, whichever("films"), 9); err != nil {
+	if err := m.Set(ctx, whichever("films"), dbsetting.PurgedInfosLimit, 9); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := m.Database("films")
-	if string(got.Security) != `{"admins":{}}` || got.RevsLimit != 7 || got.PurgedInfosLimit != 9 || got.ID != db.ID {
+	if string(got.Security) != `{"admins":{}}` || got.Settings[dbsetting.RevsLimit] != 7 || got.Settings[dbsetting.PurgedInfosLimit] != 9 || got.ID != db.ID {
 		t.Errorf("after the changes: %+v", got)
 	}
-	if db.RevsLimit != 1000 {
+	if db.Settings[dbsetting.RevsLimit] != 1000 {
 		t.Error("a change reached a database that was handed out")
 	}
 	if _, err := m.DeleteDatabase(ctx, "films"); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
-		m.SetRevsLimit(ctx, whichever("films"), 7),
+		m.Set(ctx, whichever("films"), dbsetting.RevsLimit, 7),
 		m.SetSecurity(ctx, whichever("films"), nil),
 		second(m.DeleteDatabase(ctx, "films")),
 		second(m.Require(ctx, "films")),
@@ -168,8 +169,8 @@ func TestRefusals(t *testing.T) {
 	}
 	large := ConfigChange{Section: "log", Key: "file", Value: strings.Repeat("x", maxSetting)}
 	wantKind(t, second(m.Config.Set(ctx, large)), fault.RequestTooLarge)
-	wantKind(t, m.SetRevsLimit(ctx, whichever("films"), 0), fault.BadRequest)
-	wantKind(t, m.SetPurgedInfosLimit(ctx, whichever("films"), 0), fault.BadRequest)
+	wantKind(t, m.Set(ctx, whichever("films"), dbsetting.RevsLimit, 0), fault.BadRequest)
+	wantKind(t, m.Set(ctx, whichever("films"), dbsetting.PurgedInfosLimit, 0), fault.BadRequest)
 	wantKind(t, m.PutNode(ctx, Node{}), fault.BadRequest)
 	wantKind(t, m.RemoveNode(ctx, "nobody@nowhere"), fault.NotFound)
 	if m.Databases().Len() != 0 {

@@ -15,6 +15,7 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"divan/cluster/meta/checksum"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 )
@@ -207,7 +208,7 @@ func (r *remaking) add(f *found) {
 	}
 	db := &Database{
 		Name: f.name, Created: f.created, Suffix: suffixOf(f.created), ID: NewDatabaseID(), N: 1, Partitioned: f.partitioned,
-		Security: []byte(adminOnly), RevsLimit: defaultLimit, PurgedInfosLimit: defaultLimit,
+		Security: []byte(adminOnly), Settings: dbsetting.Standard(),
 	}
 	for _, rng := range ranges {
 		db.Shards = append(db.Shards, ring.Shard{Range: rng, Copies: ring.CopiesOn(r.Self)})

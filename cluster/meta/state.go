@@ -171,12 +171,7 @@ func (s *state) alterDatabase(c *metapb.AlterDatabase, e *effects) result {
 	if c.Security != nil {
 		db.Security = c.Security
 	}
-	if c.RevsLimit != nil {
-		db.RevsLimit = int(*c.RevsLimit)
-	}
-	if c.PurgedInfosLimit != nil {
-		db.PurgedInfosLimit = int(*c.PurgedInfosLimit)
-	}
+	db.set(c.Settings)
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
 	return result{db: &db}

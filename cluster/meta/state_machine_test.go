@@ -81,11 +81,8 @@ func (m *model) apply(c *metapb.Command, index uint64) fault.Kind {
 		if c.Security != nil {
 			db.Security = c.Security
 		}
-		if c.RevsLimit != nil {
-			db.RevsLimit = int(*c.RevsLimit)
-		}
-		if c.PurgedInfosLimit != nil {
-			db.PurgedInfosLimit = int(*c.PurgedInfosLimit)
+		for _, one := range c.Settings {
+			db.Settings[one.Number] = int(one.Value)
 		}
 		m.dbs[c.Name] = db
 	case *metapb.Command_ChangeConfig:

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -20,7 +21,7 @@ func TestSubscription(t *testing.T) {
 		t.Errorf("starts from %d databases", dbs.Len())
 	}
 	create(t, m, "films")
-	if err := m.SetRevsLimit(t.Context(), whichever("films"), 5); err != nil {
+	if err := m.Set(t.Context(), whichever("films"), dbsetting.RevsLimit, 5); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.DeleteDatabase(t.Context(), "films"); err != nil {

@@ -13,6 +13,7 @@ import (
 	"divan/cluster/bandwidth"
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/meta/dbsetting"
 	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/shard"
@@ -198,7 +199,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	cfg := r.o.Config.Load().Repair
 	source := r.end(db, it.copy, r.o.Node, r.o.Own)
 	target := r.end(db, it.target(), it.node, r.copies(it.node))
-	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
+	limits := shard.Limits{Revs: db.Settings[dbsetting.RevsLimit], PurgedInfos: db.Settings[dbsetting.PurgedInfosLimit], Partitioned: db.Partitioned}
 	p := &push{
 		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, followers: pairs,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {

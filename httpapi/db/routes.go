@@ -9,7 +9,7 @@ import (
 // the documents. The last row takes what no other row of any family does, so
 // this family comes last.
 func Routes() []core.Route {
-	return []core.Route{
+	return append(numberRoutes(), []core.Route{
 		{Table: core.DBTable, Path: "/", Access: access.Documents, Allow: "DELETE,GET,HEAD,POST", Methods: core.Methods{Get: getDatabase}},
 		{Table: core.DBTable, Path: "/", Methods: core.Methods{Put: putDatabase, Delete: deleteDatabase}},
 		{Table: core.DBTable, Path: "/_ensure_full_commit", Access: access.Documents, Allow: "POST", Methods: core.Methods{Post: ensureFullCommit}},
@@ -25,9 +25,6 @@ func Routes() []core.Route {
 		{Table: core.DBTable, Path: "/_security", Access: access.Documents, Allow: "PUT,GET", Methods: core.Methods{Get: getSecurity}},
 		{Table: core.DBTable, Path: "/_security", Access: access.Settings, Methods: core.Methods{Put: putSecurity}},
 		{Table: core.DBTable, Path: "/_security/{rest:.*}", Access: access.Contents, Methods: core.Methods{Any: core.NotHere}},
-		{Table: core.DBTable, Path: "/_revs_limit", Access: access.Documents, Allow: "PUT,GET", Methods: core.Methods{Get: getRevsLimit}},
-		{Table: core.DBTable, Path: "/_revs_limit", Access: access.Settings, Methods: core.Methods{Put: putRevsLimit}},
-		{Table: core.DBTable, Path: "/_purged_infos_limit", Allow: "GET,PUT", Methods: core.Methods{Get: getPurgedInfosLimit, Put: putPurgedInfosLimit}},
 		{Table: core.DBTable, Path: "/_shards", Access: access.Contents, Allow: "GET", Methods: core.Methods{Get: getShards}},
 		{Table: core.DBTable, Path: "/_shards/{doc}", Access: access.Contents, Allow: "GET", Methods: core.Methods{Get: getShardOf}},
 
@@ -39,5 +36,5 @@ func Routes() []core.Route {
 		{Table: core.DBTable, Path: "/_partition", Access: access.Contents, Methods: core.Methods{Get: noPartition, Any: noPartition}},
 		{Table: core.DBTable, Path: "/_partition/{partition}", Access: access.Contents, Allow: "GET", Methods: core.Methods{Get: getPartition}},
 		{Table: core.DBTable, Path: "/_partition/{partition}/{rest:.+}", Access: access.Contents, Methods: core.Methods{Get: nothingInPartition, Any: nothingInPartition}},
-	}
+	}...)
 }

@@ -1,11 +1,11 @@
 package db
 
 import (
-	"math"
 	"net/http"
 	"strconv"
 
 	"divan/cluster/access"
+	"divan/cluster/meta/dbsetting"
 	"divan/httpapi/core"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -61,55 +61,48 @@ func alter(c *core.Call, mayI, change func() error) error {
 	}
 }
 
-// getRevsLimit answers GET /{db}/_revs_limit.
-func getRevsLimit(c *core.Call) error { return sendNumber(c, c.DB.RevsLimit()) }
-
-// getPurgedInfosLimit answers GET /{db}/_purged_infos_limit.
-func getPurgedInfosLimit(c *core.Call) error { return sendNumber(c, c.DB.PurgedInfosLimit()) }
-
-func sendNumber(c *core.Call, n int) error {
-	return c.Response.SendJSON(http.StatusOK, strconv.AppendInt(nil, int64(n), 10))
+// numberRoutes returns the endpoints of the settings of package dbsetting. Those of a database's
+// own administrators are read by its members; the others are for administrators of the server.
+func numberRoutes() (out []core.Route) {
+	own := map[dbsetting.Setting]bool{dbsetting.RevsLimit: true}
+	for _, s := range dbsetting.All() {
+		get := core.Route{Table: core.DBTable, Path: "/" + s.Path(), Allow: "GET,PUT", Methods: core.Methods{Get: getNumber(s)}}
+		put := core.Route{Table: core.DBTable, Path: get.Path, Methods: core.Methods{Put: putNumber(s, own[s])}}
+		if own[s] {
+			get.Access, get.Allow, put.Access = access.Documents, "PUT,GET", access.Settings
+		}
+		out = append(out, get, put)
+	}
+	return out
 }
 
-// putRevsLimit answers PUT /{db}/_revs_limit.
-func putRevsLimit(c *core.Call) error {
-	n, err := readLimit(c, "`revs_limit` must be a positive integer")
-	if err != nil {
-		return err
+// getNumber answers GET /{db}/_revs_limit and its like.
+func getNumber(s dbsetting.Setting) func(*core.Call) error {
+	return func(c *core.Call) error {
+		return c.Response.SendJSON(http.StatusOK, strconv.AppendInt(nil, int64(c.DB.Setting(s)), 10))
 	}
-	err = alter(c, administrators(c), func() error { return c.DB.SetRevsLimit(c.Request.Context(), n) })
-	if err != nil {
-		return err
-	}
-	return c.Response.SendOK(http.StatusOK)
 }
 
-// putPurgedInfosLimit answers PUT /{db}/_purged_infos_limit.
-func putPurgedInfosLimit(c *core.Call) error {
-	n, err := readLimit(c, "`purged_infos_limit` must be positive integer")
-	if err != nil {
-		return err
+// putNumber answers PUT /{db}/_revs_limit and its like. own: administrators of the database may.
+func putNumber(s dbsetting.Setting, own bool) func(*core.Call) error {
+	return func(c *core.Call) error {
+		text, err := c.Body.ReadValue()
+		if err != nil {
+			return err
+		}
+		value, err := s.Parse(text)
+		if err != nil {
+			return err
+		}
+		mayI := func() error { return nil } // the route is for administrators of the server
+		if own {
+			mayI = administrators(c)
+		}
+		if err := alter(c, mayI, func() error { return c.DB.Set(c.Request.Context(), s, value) }); err != nil {
+			return err
+		}
+		return c.Response.SendOK(http.StatusOK)
 	}
-	anybody := func() error { return nil } // who gets here may: it is for administrators of the server
-	err = alter(c, anybody, func() error { return c.DB.SetPurgedInfosLimit(c.Request.Context(), n) })
-	if err != nil {
-		return err
-	}
-	return c.Response.SendOK(http.StatusOK)
-}
-
-// readLimit reads a body that is an integer above zero; refusal is the text
-// for any other JSON.
-func readLimit(c *core.Call, refusal string) (int, error) {
-	value, err := c.Body.ReadValue()
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(string(value))
-	if err != nil || n < 1 || n > math.MaxInt32 {
-		return 0, fault.New(fault.BadRequest, refusal)
-	}
-	return n, nil
 }
 
 // getShards answers GET /{db}/_shards.

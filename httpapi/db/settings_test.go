@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/access"
+	"divan/cluster/meta/dbsetting"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
 	"divan/storage/fault"
@@ -36,14 +37,14 @@ func findSuccessor(t *testing.T, c *core.Call) error {
 			apitest.Must(t, coordinator.DeleteDB(t.Context(), "db"))
 			apitest.Must(t, coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
 		}
-		return c.DB.SetRevsLimit(t.Context(), 7)
+		return c.DB.Set(t.Context(), dbsetting.RevsLimit, 7)
 	})
 	if err != nil || asked != 2 || changed != 2 {
 		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
 	}
 	db, err := coordinator.DB(t.Context(), "db")
 	apitest.Must(t, err)
-	if n := db.RevsLimit(); n != 7 {
+	if n := db.Setting(dbsetting.RevsLimit); n != 7 {
 		t.Errorf("the limit of the successor is %d", n)
 	}
 	asked, changed = 0, 0

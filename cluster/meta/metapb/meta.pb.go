@@ -75,7 +75,7 @@ func (x ConfigChange_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConfigChange_Op.Descriptor instead.
 func (ConfigChange_Op) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{11, 0}
+	return file_meta_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type Answer_Outcome int32
@@ -124,7 +124,7 @@ func (x Answer_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Answer_Outcome.Descriptor instead.
 func (Answer_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26, 0}
+	return file_meta_proto_rawDescGZIP(), []int{27, 0}
 }
 
 // Command is one entry of the log. A program stops at an operation that it does
@@ -443,22 +443,21 @@ func (x *Init) GetSecret() string {
 
 // Database is refused as a creation when one of its nodes is no member.
 type Database struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Created          int64                  `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"` // unix seconds; in a creation what its proposer wishes
-	Id               []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`            // 16 bytes
-	N                int64                  `protobuf:"varint,4,opt,name=n,proto3" json:"n,omitempty"`
-	Partitioned      bool                   `protobuf:"varint,5,opt,name=partitioned,proto3" json:"partitioned,omitempty"`
-	Nodes            []string               `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"` // that shards refer to by their numbers
-	Shards           []*Shard               `protobuf:"bytes,7,rep,name=shards,proto3" json:"shards,omitempty"`
-	Security         []byte                 `protobuf:"bytes,8,opt,name=security,proto3,oneof" json:"security,omitempty"`
-	RevsLimit        int64                  `protobuf:"varint,9,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
-	PurgedInfosLimit int64                  `protobuf:"varint,10,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3" json:"purged_infos_limit,omitempty"`
-	Generation       uint64                 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"`                               // index of the command that changed its copies last; in a creation 0, like the next two
-	Born             uint64                 `protobuf:"varint,12,opt,name=born,proto3" json:"born,omitempty"`                                           // index of the command that created it
-	FullGeneration   uint64                 `protobuf:"varint,13,opt,name=full_generation,json=fullGeneration,proto3" json:"full_generation,omitempty"` // index of the command that changed last which copies are full
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Created        int64                  `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"` // unix seconds; in a creation what its proposer wishes
+	Id             []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`            // 16 bytes
+	N              int64                  `protobuf:"varint,4,opt,name=n,proto3" json:"n,omitempty"`
+	Partitioned    bool                   `protobuf:"varint,5,opt,name=partitioned,proto3" json:"partitioned,omitempty"`
+	Nodes          []string               `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"` // that shards refer to by their numbers
+	Shards         []*Shard               `protobuf:"bytes,7,rep,name=shards,proto3" json:"shards,omitempty"`
+	Security       []byte                 `protobuf:"bytes,8,opt,name=security,proto3,oneof" json:"security,omitempty"`
+	Settings       []*Setting             `protobuf:"bytes,9,rep,name=settings,proto3" json:"settings,omitempty"`                                     // one that is not there has its standard value
+	Generation     uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"`                               // index of the command that changed its copies last; in a creation 0, like the next two
+	Born           uint64                 `protobuf:"varint,11,opt,name=born,proto3" json:"born,omitempty"`                                           // index of the command that created it
+	FullGeneration uint64                 `protobuf:"varint,12,opt,name=full_generation,json=fullGeneration,proto3" json:"full_generation,omitempty"` // index of the command that changed last which copies are full
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Database) Reset() {
@@ -547,18 +546,11 @@ func (x *Database) GetSecurity() []byte {
 	return nil
 }
 
-func (x *Database) GetRevsLimit() int64 {
+func (x *Database) GetSettings() []*Setting {
 	if x != nil {
-		return x.RevsLimit
+		return x.Settings
 	}
-	return 0
-}
-
-func (x *Database) GetPurgedInfosLimit() int64 {
-	if x != nil {
-		return x.PurgedInfosLimit
-	}
-	return 0
+	return nil
 }
 
 func (x *Database) GetGeneration() uint64 {
@@ -582,6 +574,59 @@ func (x *Database) GetFullGeneration() uint64 {
 	return 0
 }
 
+// Setting is one of package dbsetting.
+type Setting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Value         int64                  `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Setting) Reset() {
+	*x = Setting{}
+	mi := &file_meta_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Setting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Setting) ProtoMessage() {}
+
+func (x *Setting) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Setting.ProtoReflect.Descriptor instead.
+func (*Setting) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Setting) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Setting) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
 type Shard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
@@ -596,7 +641,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_meta_proto_msgTypes[3]
+	mi := &file_meta_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +653,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[3]
+	mi := &file_meta_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +666,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{3}
+	return file_meta_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Shard) GetBegin() uint32 {
@@ -677,7 +722,7 @@ type ChangeCopies struct {
 
 func (x *ChangeCopies) Reset() {
 	*x = ChangeCopies{}
-	mi := &file_meta_proto_msgTypes[4]
+	mi := &file_meta_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +734,7 @@ func (x *ChangeCopies) String() string {
 func (*ChangeCopies) ProtoMessage() {}
 
 func (x *ChangeCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[4]
+	mi := &file_meta_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +747,7 @@ func (x *ChangeCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCopies.ProtoReflect.Descriptor instead.
 func (*ChangeCopies) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{4}
+	return file_meta_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChangeCopies) GetChanges() []*CopyChange {
@@ -725,7 +770,7 @@ type CopyChange struct {
 
 func (x *CopyChange) Reset() {
 	*x = CopyChange{}
-	mi := &file_meta_proto_msgTypes[5]
+	mi := &file_meta_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +782,7 @@ func (x *CopyChange) String() string {
 func (*CopyChange) ProtoMessage() {}
 
 func (x *CopyChange) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[5]
+	mi := &file_meta_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +795,7 @@ func (x *CopyChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyChange.ProtoReflect.Descriptor instead.
 func (*CopyChange) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{5}
+	return file_meta_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CopyChange) GetName() string {
@@ -801,7 +846,7 @@ type AddCopies struct {
 
 func (x *AddCopies) Reset() {
 	*x = AddCopies{}
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +858,7 @@ func (x *AddCopies) String() string {
 func (*AddCopies) ProtoMessage() {}
 
 func (x *AddCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +871,7 @@ func (x *AddCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddCopies.ProtoReflect.Descriptor instead.
 func (*AddCopies) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{6}
+	return file_meta_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AddCopies) GetName() string {
@@ -863,7 +908,7 @@ type Addition struct {
 
 func (x *Addition) Reset() {
 	*x = Addition{}
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +920,7 @@ func (x *Addition) String() string {
 func (*Addition) ProtoMessage() {}
 
 func (x *Addition) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +933,7 @@ func (x *Addition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Addition.ProtoReflect.Descriptor instead.
 func (*Addition) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{7}
+	return file_meta_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Addition) GetBegin() uint32 {
@@ -938,7 +983,7 @@ type PutRecord struct {
 
 func (x *PutRecord) Reset() {
 	*x = PutRecord{}
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +995,7 @@ func (x *PutRecord) String() string {
 func (*PutRecord) ProtoMessage() {}
 
 func (x *PutRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1008,7 @@ func (x *PutRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
 func (*PutRecord) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{8}
+	return file_meta_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PutRecord) GetKey() string {
@@ -989,19 +1034,18 @@ func (x *PutRecord) GetVersion() uint64 {
 
 // AlterDatabase changes what is set.
 type AlterDatabase struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id               []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // only the database with this one; empty: whichever has the name
-	Security         []byte                 `protobuf:"bytes,3,opt,name=security,proto3,oneof" json:"security,omitempty"`
-	RevsLimit        *int64                 `protobuf:"varint,4,opt,name=revs_limit,json=revsLimit,proto3,oneof" json:"revs_limit,omitempty"`
-	PurgedInfosLimit *int64                 `protobuf:"varint,5,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3,oneof" json:"purged_infos_limit,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // only the database with this one; empty: whichever has the name
+	Security      []byte                 `protobuf:"bytes,3,opt,name=security,proto3,oneof" json:"security,omitempty"`
+	Settings      []*Setting             `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AlterDatabase) Reset() {
 	*x = AlterDatabase{}
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1057,7 @@ func (x *AlterDatabase) String() string {
 func (*AlterDatabase) ProtoMessage() {}
 
 func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1070,7 @@ func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterDatabase.ProtoReflect.Descriptor instead.
 func (*AlterDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{9}
+	return file_meta_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AlterDatabase) GetName() string {
@@ -1050,18 +1094,11 @@ func (x *AlterDatabase) GetSecurity() []byte {
 	return nil
 }
 
-func (x *AlterDatabase) GetRevsLimit() int64 {
-	if x != nil && x.RevsLimit != nil {
-		return *x.RevsLimit
+func (x *AlterDatabase) GetSettings() []*Setting {
+	if x != nil {
+		return x.Settings
 	}
-	return 0
-}
-
-func (x *AlterDatabase) GetPurgedInfosLimit() int64 {
-	if x != nil && x.PurgedInfosLimit != nil {
-		return *x.PurgedInfosLimit
-	}
-	return 0
+	return nil
 }
 
 type DeleteDatabase struct {
@@ -1074,7 +1111,7 @@ type DeleteDatabase struct {
 
 func (x *DeleteDatabase) Reset() {
 	*x = DeleteDatabase{}
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1123,7 @@ func (x *DeleteDatabase) String() string {
 func (*DeleteDatabase) ProtoMessage() {}
 
 func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1136,7 @@ func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDatabase.ProtoReflect.Descriptor instead.
 func (*DeleteDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{10}
+	return file_meta_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteDatabase) GetName() string {
@@ -1130,7 +1167,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1179,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1192,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{11}
+	return file_meta_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ConfigChange) GetOp() ConfigChange_Op {
@@ -1209,7 +1246,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1258,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1271,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{12}
+	return file_meta_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Node) GetName() string {
@@ -1302,7 +1339,7 @@ type AlterNode struct {
 
 func (x *AlterNode) Reset() {
 	*x = AlterNode{}
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1351,7 @@ func (x *AlterNode) String() string {
 func (*AlterNode) ProtoMessage() {}
 
 func (x *AlterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1364,7 @@ func (x *AlterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterNode.ProtoReflect.Descriptor instead.
 func (*AlterNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{13}
+	return file_meta_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AlterNode) GetName() string {
@@ -1388,7 +1425,7 @@ type RemoveNode struct {
 
 func (x *RemoveNode) Reset() {
 	*x = RemoveNode{}
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1437,7 @@ func (x *RemoveNode) String() string {
 func (*RemoveNode) ProtoMessage() {}
 
 func (x *RemoveNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1450,7 @@ func (x *RemoveNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNode.ProtoReflect.Descriptor instead.
 func (*RemoveNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{14}
+	return file_meta_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveNode) GetName() string {
@@ -1436,7 +1473,7 @@ type ReplaceNode struct {
 
 func (x *ReplaceNode) Reset() {
 	*x = ReplaceNode{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1485,7 @@ func (x *ReplaceNode) String() string {
 func (*ReplaceNode) ProtoMessage() {}
 
 func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1498,7 @@ func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceNode.ProtoReflect.Descriptor instead.
 func (*ReplaceNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplaceNode) GetName() string {
@@ -1497,7 +1534,7 @@ type AssignSlots struct {
 
 func (x *AssignSlots) Reset() {
 	*x = AssignSlots{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1546,7 @@ func (x *AssignSlots) String() string {
 func (*AssignSlots) ProtoMessage() {}
 
 func (x *AssignSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1559,7 @@ func (x *AssignSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignSlots.ProtoReflect.Descriptor instead.
 func (*AssignSlots) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AssignSlots) GetSlots() []*Slot {
@@ -1543,7 +1580,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1592,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1605,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Slot) GetNumber() uint32 {
@@ -1614,7 +1651,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1663,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1676,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -1787,7 +1824,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1836,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1849,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Head) GetUuid() string {
@@ -1869,7 +1906,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1918,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1931,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StoredRecord) GetKey() string {
@@ -1929,7 +1966,7 @@ type Tombstone struct {
 
 func (x *Tombstone) Reset() {
 	*x = Tombstone{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +1978,7 @@ func (x *Tombstone) String() string {
 func (*Tombstone) ProtoMessage() {}
 
 func (x *Tombstone) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +1991,7 @@ func (x *Tombstone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstone.ProtoReflect.Descriptor instead.
 func (*Tombstone) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Tombstone) GetName() string {
@@ -1981,7 +2018,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2030,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2043,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *End) GetRecords() uint64 {
@@ -2032,7 +2069,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2081,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2094,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{23}
+	return file_meta_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Request) GetQuestion() isRequest_Question {
@@ -2139,7 +2176,7 @@ type Nothing struct {
 
 func (x *Nothing) Reset() {
 	*x = Nothing{}
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2188,7 @@ func (x *Nothing) String() string {
 func (*Nothing) ProtoMessage() {}
 
 func (x *Nothing) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2201,7 @@ func (x *Nothing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nothing.ProtoReflect.Descriptor instead.
 func (*Nothing) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{24}
+	return file_meta_proto_rawDescGZIP(), []int{25}
 }
 
 // Join asks to take a node in, or to note what changed about it.
@@ -2180,7 +2217,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2229,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2242,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{25}
+	return file_meta_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Join) GetNode() *Node {
@@ -2252,7 +2289,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2301,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2314,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26}
+	return file_meta_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Answer) GetOutcome() Answer_Outcome {
@@ -2348,7 +2385,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2397,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2410,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{27}
+	return file_meta_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2426,7 +2463,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x91\x03\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xf5\x02\n" +
 	"\bDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x0e\n" +
@@ -2435,17 +2472,18 @@ const file_meta_proto_rawDesc = "" +
 	"\vpartitioned\x18\x05 \x01(\bR\vpartitioned\x12\x14\n" +
 	"\x05nodes\x18\x06 \x03(\tR\x05nodes\x12)\n" +
 	"\x06shards\x18\a \x03(\v2\x11.divan.meta.ShardR\x06shards\x12\x1f\n" +
-	"\bsecurity\x18\b \x01(\fH\x00R\bsecurity\x88\x01\x01\x12\x1d\n" +
+	"\bsecurity\x18\b \x01(\fH\x00R\bsecurity\x88\x01\x01\x12/\n" +
+	"\bsettings\x18\t \x03(\v2\x13.divan.meta.SettingR\bsettings\x12\x1e\n" +
 	"\n" +
-	"revs_limit\x18\t \x01(\x03R\trevsLimit\x12,\n" +
-	"\x12purged_infos_limit\x18\n" +
-	" \x01(\x03R\x10purgedInfosLimit\x12\x1e\n" +
-	"\n" +
-	"generation\x18\v \x01(\x04R\n" +
+	"generation\x18\n" +
+	" \x01(\x04R\n" +
 	"generation\x12\x12\n" +
-	"\x04born\x18\f \x01(\x04R\x04born\x12'\n" +
-	"\x0ffull_generation\x18\r \x01(\x04R\x0efullGenerationB\v\n" +
-	"\t_security\"\x8f\x01\n" +
+	"\x04born\x18\v \x01(\x04R\x04born\x12'\n" +
+	"\x0ffull_generation\x18\f \x01(\x04R\x0efullGenerationB\v\n" +
+	"\t_security\"7\n" +
+	"\aSetting\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value\"\x8f\x01\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
@@ -2475,17 +2513,13 @@ const file_meta_proto_rawDesc = "" +
 	"\tPutRecord\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x04R\aversion\"\xde\x01\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\"\x92\x01\n" +
 	"\rAlterDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x1f\n" +
-	"\bsecurity\x18\x03 \x01(\fH\x00R\bsecurity\x88\x01\x01\x12\"\n" +
-	"\n" +
-	"revs_limit\x18\x04 \x01(\x03H\x01R\trevsLimit\x88\x01\x01\x121\n" +
-	"\x12purged_infos_limit\x18\x05 \x01(\x03H\x02R\x10purgedInfosLimit\x88\x01\x01B\v\n" +
-	"\t_securityB\r\n" +
-	"\v_revs_limitB\x15\n" +
-	"\x13_purged_infos_limit\"4\n" +
+	"\bsecurity\x18\x03 \x01(\fH\x00R\bsecurity\x88\x01\x01\x12/\n" +
+	"\bsettings\x18\x04 \x03(\v2\x13.divan.meta.SettingR\bsettingsB\v\n" +
+	"\t_security\"4\n" +
 	"\x0eDeleteDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\"\xbf\x01\n" +
@@ -2609,78 +2643,81 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_meta_proto_goTypes = []any{
 	(ConfigChange_Op)(0),   // 0: divan.meta.ConfigChange.Op
 	(Answer_Outcome)(0),    // 1: divan.meta.Answer.Outcome
 	(*Command)(nil),        // 2: divan.meta.Command
 	(*Init)(nil),           // 3: divan.meta.Init
 	(*Database)(nil),       // 4: divan.meta.Database
-	(*Shard)(nil),          // 5: divan.meta.Shard
-	(*ChangeCopies)(nil),   // 6: divan.meta.ChangeCopies
-	(*CopyChange)(nil),     // 7: divan.meta.CopyChange
-	(*AddCopies)(nil),      // 8: divan.meta.AddCopies
-	(*Addition)(nil),       // 9: divan.meta.Addition
-	(*PutRecord)(nil),      // 10: divan.meta.PutRecord
-	(*AlterDatabase)(nil),  // 11: divan.meta.AlterDatabase
-	(*DeleteDatabase)(nil), // 12: divan.meta.DeleteDatabase
-	(*ConfigChange)(nil),   // 13: divan.meta.ConfigChange
-	(*Node)(nil),           // 14: divan.meta.Node
-	(*AlterNode)(nil),      // 15: divan.meta.AlterNode
-	(*RemoveNode)(nil),     // 16: divan.meta.RemoveNode
-	(*ReplaceNode)(nil),    // 17: divan.meta.ReplaceNode
-	(*AssignSlots)(nil),    // 18: divan.meta.AssignSlots
-	(*Slot)(nil),           // 19: divan.meta.Slot
-	(*Record)(nil),         // 20: divan.meta.Record
-	(*Head)(nil),           // 21: divan.meta.Head
-	(*StoredRecord)(nil),   // 22: divan.meta.StoredRecord
-	(*Tombstone)(nil),      // 23: divan.meta.Tombstone
-	(*End)(nil),            // 24: divan.meta.End
-	(*Request)(nil),        // 25: divan.meta.Request
-	(*Nothing)(nil),        // 26: divan.meta.Nothing
-	(*Join)(nil),           // 27: divan.meta.Join
-	(*Answer)(nil),         // 28: divan.meta.Answer
-	(*Refusal)(nil),        // 29: divan.meta.Refusal
+	(*Setting)(nil),        // 5: divan.meta.Setting
+	(*Shard)(nil),          // 6: divan.meta.Shard
+	(*ChangeCopies)(nil),   // 7: divan.meta.ChangeCopies
+	(*CopyChange)(nil),     // 8: divan.meta.CopyChange
+	(*AddCopies)(nil),      // 9: divan.meta.AddCopies
+	(*Addition)(nil),       // 10: divan.meta.Addition
+	(*PutRecord)(nil),      // 11: divan.meta.PutRecord
+	(*AlterDatabase)(nil),  // 12: divan.meta.AlterDatabase
+	(*DeleteDatabase)(nil), // 13: divan.meta.DeleteDatabase
+	(*ConfigChange)(nil),   // 14: divan.meta.ConfigChange
+	(*Node)(nil),           // 15: divan.meta.Node
+	(*AlterNode)(nil),      // 16: divan.meta.AlterNode
+	(*RemoveNode)(nil),     // 17: divan.meta.RemoveNode
+	(*ReplaceNode)(nil),    // 18: divan.meta.ReplaceNode
+	(*AssignSlots)(nil),    // 19: divan.meta.AssignSlots
+	(*Slot)(nil),           // 20: divan.meta.Slot
+	(*Record)(nil),         // 21: divan.meta.Record
+	(*Head)(nil),           // 22: divan.meta.Head
+	(*StoredRecord)(nil),   // 23: divan.meta.StoredRecord
+	(*Tombstone)(nil),      // 24: divan.meta.Tombstone
+	(*End)(nil),            // 25: divan.meta.End
+	(*Request)(nil),        // 26: divan.meta.Request
+	(*Nothing)(nil),        // 27: divan.meta.Nothing
+	(*Join)(nil),           // 28: divan.meta.Join
+	(*Answer)(nil),         // 29: divan.meta.Answer
+	(*Refusal)(nil),        // 30: divan.meta.Refusal
 }
 var file_meta_proto_depIdxs = []int32{
 	3,  // 0: divan.meta.Command.init:type_name -> divan.meta.Init
 	4,  // 1: divan.meta.Command.create_database:type_name -> divan.meta.Database
-	11, // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
-	12, // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
-	13, // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
-	14, // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
-	15, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
-	16, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
-	17, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
-	18, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
-	6,  // 10: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
-	8,  // 11: divan.meta.Command.add_copies:type_name -> divan.meta.AddCopies
-	10, // 12: divan.meta.Command.put_record:type_name -> divan.meta.PutRecord
-	5,  // 13: divan.meta.Database.shards:type_name -> divan.meta.Shard
-	7,  // 14: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
-	9,  // 15: divan.meta.AddCopies.copies:type_name -> divan.meta.Addition
-	0,  // 16: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
-	19, // 17: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
-	21, // 18: divan.meta.Record.head:type_name -> divan.meta.Head
-	14, // 19: divan.meta.Record.node:type_name -> divan.meta.Node
-	13, // 20: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
-	23, // 21: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
-	4,  // 22: divan.meta.Record.database:type_name -> divan.meta.Database
-	24, // 23: divan.meta.Record.end:type_name -> divan.meta.End
-	19, // 24: divan.meta.Record.slot:type_name -> divan.meta.Slot
-	22, // 25: divan.meta.Record.stored:type_name -> divan.meta.StoredRecord
-	26, // 26: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
-	27, // 27: divan.meta.Request.join:type_name -> divan.meta.Join
-	26, // 28: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
-	14, // 29: divan.meta.Join.node:type_name -> divan.meta.Node
-	1,  // 30: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
-	29, // 31: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
-	4,  // 32: divan.meta.Answer.database:type_name -> divan.meta.Database
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	12, // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
+	13, // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
+	14, // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
+	15, // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
+	16, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
+	17, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
+	18, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
+	19, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
+	7,  // 10: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
+	9,  // 11: divan.meta.Command.add_copies:type_name -> divan.meta.AddCopies
+	11, // 12: divan.meta.Command.put_record:type_name -> divan.meta.PutRecord
+	6,  // 13: divan.meta.Database.shards:type_name -> divan.meta.Shard
+	5,  // 14: divan.meta.Database.settings:type_name -> divan.meta.Setting
+	8,  // 15: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
+	10, // 16: divan.meta.AddCopies.copies:type_name -> divan.meta.Addition
+	5,  // 17: divan.meta.AlterDatabase.settings:type_name -> divan.meta.Setting
+	0,  // 18: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
+	20, // 19: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
+	22, // 20: divan.meta.Record.head:type_name -> divan.meta.Head
+	15, // 21: divan.meta.Record.node:type_name -> divan.meta.Node
+	14, // 22: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
+	24, // 23: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
+	4,  // 24: divan.meta.Record.database:type_name -> divan.meta.Database
+	25, // 25: divan.meta.Record.end:type_name -> divan.meta.End
+	20, // 26: divan.meta.Record.slot:type_name -> divan.meta.Slot
+	23, // 27: divan.meta.Record.stored:type_name -> divan.meta.StoredRecord
+	27, // 28: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
+	28, // 29: divan.meta.Request.join:type_name -> divan.meta.Join
+	27, // 30: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
+	15, // 31: divan.meta.Join.node:type_name -> divan.meta.Node
+	1,  // 32: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
+	30, // 33: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
+	4,  // 34: divan.meta.Answer.database:type_name -> divan.meta.Database
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -2704,9 +2741,9 @@ func file_meta_proto_init() {
 		(*Command_PutRecord)(nil),
 	}
 	file_meta_proto_msgTypes[2].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[9].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[13].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[18].OneofWrappers = []any{
+	file_meta_proto_msgTypes[10].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[14].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[19].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Node)(nil),
 		(*Record_Config)(nil),
@@ -2716,7 +2753,7 @@ func file_meta_proto_init() {
 		(*Record_Slot)(nil),
 		(*Record_Stored)(nil),
 	}
-	file_meta_proto_msgTypes[23].OneofWrappers = []any{
+	file_meta_proto_msgTypes[24].OneofWrappers = []any{
 		(*Request_Propose)(nil),
 		(*Request_ReadIndex)(nil),
 		(*Request_Join)(nil),
@@ -2728,7 +2765,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

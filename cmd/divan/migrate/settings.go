@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/cluster/meta/dbsetting"
 	"divan/cmd/divan/httpclient"
 	"divan/storage/doc"
 )
@@ -51,7 +52,11 @@ func (m *migration) create(ctx context.Context, db string, source info) error {
 // stayed different.
 func (m *migration) settings(ctx context.Context, db string) ([]string, error) {
 	var different []string
-	for _, name := range []string{"_security", "_revs_limit", "_purged_infos_limit"} {
+	names := []string{"_security"}
+	for _, s := range dbsetting.All() {
+		names = append(names, s.Path())
+	}
+	for _, name := range names {
 		problem, err := m.setting(ctx, path(db)+"/"+name)
 		if err != nil {
 			return nil, err
