@@ -256,6 +256,29 @@ func TestMemoryOfWrittenEntries(t *testing.T) {
 	}
 }
 
+// TestLinkedDocumentsOfRanges: the linked documents that ranges hold for their next rows give way
+// to the one that is needed now.
+func TestLinkedDocumentsOfRanges(t *testing.T) {
+	storagetest.SkipShort(t)
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "16000000"}})
+	s.text(201, "PUT", "/db?q=8", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"views":{"v":{"map":"function (doc) { if (doc.to) emit(doc.n, {_id: doc.to}); }"}}}`)
+	const links = 64
+	for i := range 8 {
+		s.text(201, "PUT", fmt.Sprintf("/db/linked%d", i), fmt.Sprintf(`{"s":%q}`, strings.Repeat("x", 500_000*(1+7*(i/7)))))
+	}
+	for i := range links {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%d", i), fmt.Sprintf(`{"n":%d,"to":"linked%d"}`, i, i%8))
+	}
+	got := s.text(200, "GET", "/db/_design/d/_view/v?include_docs=true", nil)
+	if n := strings.Count(got, `"_id":"linked`) - links; n != links { // in the value, too
+		t.Errorf("%d documents in %d bytes", n, len(got))
+	}
+	if n := s.api.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
 // TestHeldAnswerThatNeverFits: an answer that is larger than all the memory there is for answers
 // is refused for good.
 func TestHeldAnswerThatNeverFits(t *testing.T) {

@@ -21,6 +21,7 @@ type documents struct {
 	ctx    context.Context // of the request, like the whole answer
 	db     *cluster.DB
 	window window.Window // of any part
+	parts  []*part       // of the answer
 	held   memory.Steps  // of the linked documents of all parts
 	bytes  int           // that are counted on held
 }
@@ -50,6 +51,20 @@ func (d *documents) of(p *part) (*shard.Doc, error) {
 		d.held.Reduce(d.bytes)
 	}
 	return found, nil
+}
+
+// giveUp drops the linked documents of all parts but one, which has given all of its own away.
+// They are read again when it is their turn. It reports whether there were any.
+func (d *documents) giveUp(but *part) bool {
+	were := d.bytes > 0
+	for _, p := range d.parts {
+		if p != but {
+			p.linked, p.looked = nil, min(p.looked, p.at)
+		}
+	}
+	d.bytes = 0
+	d.held.Reduce(0)
+	return were
 }
 
 // revision reads one revision of a document.
@@ -91,6 +106,9 @@ func (d *documents) look(p *part) error {
 	size := func(i int) int { return found[i].Doc.Size() }
 	_, _ = d.window.Hold(len(found), size) // it counts on no memory
 	held, err := window.Fit(&d.held, len(found), size)
+	if err != nil && d.giveUp(p) {
+		held, err = window.Fit(&d.held, len(found), size)
+	}
 	if err != nil && len(found) > 0 {
 		return err
 	}

@@ -140,7 +140,7 @@ func (v *View) source(ctx context.Context, m *merge, q *Query) (source, error) {
 	}
 	out := &mapped{merge: m}
 	if q.Docs.Include {
-		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(mostLinked, nil), held: memory.InSteps(q.Docs.Memory)}
+		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(mostLinked, nil), parts: m.parts, held: memory.InSteps(q.Docs.Memory)}
 	}
 	return out, nil
 }

@@ -6,10 +6,12 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 )
 
 // The handshake of a connection, in two frames inside TLS, each a length of two bytes and that
@@ -29,8 +31,9 @@ import (
 const (
 	magic      = "div1" // the last byte is the format of the seal
 	sealSize   = 16
+	sealZeros  = 16 // in front of what is sealed: no frame opens with two keys
 	maxName    = 255
-	maxFrame   = len(magic) + sealSize + 2 + 2 + 1 + 1 + 3*(1+maxName)
+	maxFrame   = len(magic) + sealSize + sealZeros + 2 + 2 + 1 + 1 + 3*(1+maxName)
 	versionMin = 1 // the oldest protocol spoken, for rolling upgrades
 	versionMax = 1
 )
@@ -76,7 +79,9 @@ var (
 	errRefused = errors.New("the other side did not accept the cluster's secret")
 	errNoHello = errors.New("no node of a cluster: the first bytes are wrong")
 	errNoProof = errors.New("this node has no cluster secret")
-	errNoTLS   = errors.New("no node of a cluster: TLS has failed")
+
+	// errAbandoned is of a dialer that left when TLS had begun, before its hello.
+	errAbandoned = errors.New("the other side gave up the handshake")
 )
 
 // foreignError says that the other side, which knows the secret, is part of
@@ -225,7 +230,7 @@ func (id identity) send(w io.Writer, role string, g greeting) error {
 		return err
 	}
 	once := make([]byte, key.NonceSize()) // the key seals nothing else
-	return writeFrame(w, key.Seal([]byte(magic), once, g.encode(), nil))
+	return writeFrame(w, key.Seal([]byte(magic), once, append(make([]byte, sealZeros, maxFrame), g.encode()...), nil))
 }
 
 // hear reads a greeting of the other role. The error is errRefused for a frame that is not
@@ -247,10 +252,10 @@ func (id identity) hear(r io.Reader, role string) (g greeting, err error) {
 		return g, errRefused
 	}
 	b, err = key.Open(nil, make([]byte, key.NonceSize()), sealed, nil)
-	if err != nil {
+	if err != nil || len(b) < sealZeros || subtle.ConstantTimeCompare(b[:sealZeros], make([]byte, sealZeros)) != 1 {
 		return g, errSecret
 	}
-	return decodeGreeting(b)
+	return decodeGreeting(b[sealZeros:])
 }
 
 // agreed is the outcome of a handshake.
@@ -310,11 +315,15 @@ func conclude(own, other greeting) (agreed, error) {
 // of a purpose.
 func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, error) {
 	other, err := id.hear(rw, asDialer)
-	if errors.Is(err, errSecret) {
+	switch {
+	case errors.Is(err, errSecret):
 		return agreed{}, errors.Join(err, writeFrame(rw, []byte(magic)))
-	}
-	if err != nil {
+	case errors.Is(err, errRefused):
+		return agreed{}, errNoHello
+	case errors.Is(err, errNoHello), errors.Is(err, errNoProof), errors.Is(err, net.ErrClosed):
 		return agreed{}, err
+	case err != nil:
+		return agreed{}, fmt.Errorf("%w: %w", errAbandoned, err)
 	}
 	own := greeting{versions: id.versions, name: id.name, origin: id.origin}
 	version, ok := own.versions.common(other.versions)

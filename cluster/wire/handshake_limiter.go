@@ -22,6 +22,7 @@ const (
 	maxHosts            = 1024
 	strangerRest        = 100 * time.Millisecond // after a failure of a stranger
 	longestStrangerRest = 10 * time.Second
+	mostAbandoned       = 8  // handshakes that a stranger may give up without a rest, as a node whose time was too short
 	maxHeld             = 32 // connections of hosts that rest, which are not closed at once
 	holdTime            = time.Second
 )
@@ -45,9 +46,10 @@ type handshakeLimiter struct {
 
 // visitor is a host.
 type visitor struct {
-	warned   bool // that it does not know the secret
-	failures int
-	rests    time.Time // until then
+	warned    bool // that it does not know the secret
+	failures  int
+	abandoned int       // handshakes that it gave up once TLS had begun
+	rests     time.Time // until then
 }
 
 // entry is an unfinished handshake.
@@ -89,7 +91,9 @@ func (d *handshakeLimiter) enter(c net.Conn, now time.Time) (done func(), ok boo
 			d.hold(c)
 			return nil, false
 		}
-		oldest = d.excessLocked(host)
+		if oldest = d.excessLocked(host); oldest != nil {
+			d.strangerLocked(host).rest(now) // it begins more than it ends
+		}
 	}
 	if oldest == nil && queue.Len() >= most {
 		oldest = queue.Front()
@@ -174,11 +178,11 @@ func (d *handshakeLimiter) proven(a net.Addr) {
 // failed has a stranger rest whose handshake has failed, and reports whether that is
 // to be told: of each host a wrong proof is once.
 func (d *handshakeLimiter) failed(a net.Addr, err error, now time.Time) (tell bool) {
-	wrong := errors.Is(err, errSecret)
+	wrong, abandoned := errors.Is(err, errSecret), errors.Is(err, errAbandoned)
 	switch {
-	case wrong, errors.Is(err, errNoHello), errors.Is(err, errNoTLS), errors.Is(err, os.ErrDeadlineExceeded):
+	case wrong, abandoned, errors.Is(err, errNoHello), errors.Is(err, os.ErrDeadlineExceeded):
 	default:
-		return false // it left, or was closed for another
+		return false // it left before it said anything, or was closed for another
 	}
 	host := hostOf(a)
 	d.mu.Lock()
@@ -186,10 +190,20 @@ func (d *handshakeLimiter) failed(a net.Addr, err error, now time.Time) (tell bo
 	v := d.mu.nodes[host]
 	if v == nil {
 		v = d.strangerLocked(host)
-		v.rests = now.Add(min(strangerRest<<min(v.failures, 10), longestStrangerRest))
-		v.failures++
+		if abandoned {
+			v.abandoned++
+		}
+		if !abandoned || v.abandoned > mostAbandoned {
+			v.rest(now)
+		}
 	}
 	tell = wrong && !v.warned
 	v.warned = v.warned || wrong
 	return tell
+}
+
+// rest has a stranger rest, each time twice as long.
+func (v *visitor) rest(now time.Time) {
+	v.rests = now.Add(min(strangerRest<<min(v.failures, 10), longestStrangerRest))
+	v.failures++
 }

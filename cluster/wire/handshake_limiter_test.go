@@ -35,6 +35,7 @@ func TestHandshakeLimiterShares(t *testing.T) {
 	enter := func(host string, n int) (all []*visit, done []func()) {
 		for i := range n {
 			v := &visit{from: memAddr(fmt.Sprintf("%s:%d", host, i))}
+			now = now.Add(longestStrangerRest) // one with its share has to rest
 			leave, ok := d.enter(v, now)
 			if !ok {
 				t.Fatalf("%s is refused", v.from)
@@ -80,6 +81,29 @@ func TestHandshakeLimiterShares(t *testing.T) {
 	}
 	if n := d.mu.ours.Len(); n != 3 {
 		t.Errorf("%d handshakes are left", n)
+	}
+}
+
+// TestFloodOfOneHostRests: a host that begins more handshakes than it may have gets in one more at
+// the cost of its oldest, and rests then. One that gives them up rests after some.
+func TestFloodOfOneHostRests(t *testing.T) {
+	d, now := newHandshakeLimiter(), time.Now()
+	for i := range strangerShare + 1 {
+		if _, ok := d.enter(&visit{from: "192.0.2.1:1"}, now); !ok {
+			t.Fatalf("attempt %d is refused", i)
+		}
+	}
+	if v := (&visit{from: "192.0.2.1:1"}); !v.refused(d, now) || v.refused(d, now.Add(strangerRest)) {
+		t.Error("a flood does not rest, or too long")
+	}
+	for i := range mostAbandoned + 1 {
+		if v := (&visit{from: "192.0.2.2:1"}); v.refused(d, now) {
+			t.Errorf("rests after %d handshakes that were given up", i)
+		}
+		d.failed(memAddr("192.0.2.2:1"), fmt.Errorf("handshake: %w", errAbandoned), now)
+	}
+	if v := (&visit{from: "192.0.2.2:1"}); !v.refused(d, now) {
+		t.Error("handshakes that are given up are for nothing")
 	}
 }
 
@@ -147,7 +171,7 @@ func TestHandshakeLimiterRests(t *testing.T) {
 			t.Errorf("%v is a failure", harmless)
 		}
 	}
-	for i, failure := range []error{os.ErrDeadlineExceeded, errNoHello, errNoTLS} {
+	for i, failure := range []error{os.ErrDeadlineExceeded, errNoHello} {
 		from := memAddr(fmt.Sprintf("198.51.100.%d:1", i))
 		if d.failed(from, fmt.Errorf("handshake: %w", failure), now) || !(&visit{from: from}).refused(d, now) {
 			t.Errorf("%v is no failure, or is told", failure)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -247,9 +246,6 @@ func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, erro
 		return nil, agreed{}, err
 	}
 	with, err := p.identity(binding).admit(c, func(u purpose) bool { return p.sub(u) != nil && (u != purposeRaft || p.belongs()) })
-	if errors.Is(err, io.EOF) {
-		err = errors.Join(errNoHello, err) // it had TLS done for nothing
-	}
 	return c, with, err
 }
 

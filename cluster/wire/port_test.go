@@ -270,7 +270,7 @@ func TestUnfinishedHandshakesEnd(t *testing.T) {
 		defer a.stop()
 		a.Raft()
 		start := time.Now()
-		silent := make([]net.Conn, strangerShare+10)
+		silent := make([]net.Conn, strangerShare+1)
 		for i := range silent {
 			c, err := n.host("x").Dial(t.Context(), "a:1")
 			if err != nil {
@@ -283,7 +283,7 @@ func TestUnfinishedHandshakesEnd(t *testing.T) {
 			if _, err := c.Read(make([]byte, 1)); err == nil {
 				t.Fatal("a silent connection was spoken to")
 			}
-			if closed := time.Since(start); i < 10 && closed != 0 || i >= 10 && closed != handshakeTime {
+			if closed := time.Since(start); i == 0 && closed != 0 || i > 0 && closed != handshakeTime {
 				t.Fatalf("connection %d closed after %v", i, closed)
 			}
 			_ = c.Close()
@@ -483,41 +483,53 @@ func TestManInTheMiddle(t *testing.T) {
 // TestStrangersRest: a stranger that has TLS done and says nothing, or speaks no TLS, has to rest;
 // one that only looks whether the port is open has not.
 func TestStrangersRest(t *testing.T) {
+	finish := func(t *testing.T, raw net.Conn) *tls.Conn {
+		t.Helper()
+		own, err := ownTLS()
+		c := tls.Client(raw, own)
+		if err = errors.Join(err, c.HandshakeContext(t.Context())); err != nil {
+			t.Error(err)
+		}
+		return c
+	}
+	say := func(t *testing.T, c net.Conn, text string) {
+		t.Helper()
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Error(err)
+		}
+	}
+	const often = mostAbandoned + 1
 	for _, c := range []struct {
-		name  string
-		visit func(t *testing.T, raw net.Conn)
-		rests bool
+		name   string
+		visit  func(t *testing.T, raw net.Conn)
+		visits int
+		rests  bool
 	}{
-		{"no word", func(*testing.T, net.Conn) {}, false},
+		{"no word", func(*testing.T, net.Conn) {}, often, false},
 		{"another protocol", func(t *testing.T, raw net.Conn) {
 			t.Helper()
-			if _, err := io.WriteString(raw, "GET / HTTP/1.1\r\n\r\n"); err != nil {
-				t.Error(err)
-			}
-		}, true},
-		{"TLS alone", func(t *testing.T, raw net.Conn) {
-			t.Helper()
-			own, err := ownTLS()
-			if err == nil {
-				err = tls.Client(raw, own).HandshakeContext(t.Context())
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}, true},
+			say(t, raw, "GET / HTTP/1.1\r\n\r\n")
+		}, 1, true},
+		{"TLS alone, as a node in a hurry", func(t *testing.T, raw net.Conn) { t.Helper(); finish(t, raw) }, often - 1, false},
+		{"TLS alone", func(t *testing.T, raw net.Conn) { t.Helper(); finish(t, raw) }, often, true},
+		{"half a frame", func(t *testing.T, raw net.Conn) { t.Helper(); say(t, finish(t, raw), "\x00") }, often, true},
+		{"the magic alone", func(t *testing.T, raw net.Conn) { t.Helper(); say(t, finish(t, raw), "\x00\x04"+magic) }, 1, true},
+		{"a frame too large", func(t *testing.T, raw net.Conn) { t.Helper(); say(t, finish(t, raw), "\xff\xff") }, 1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newMemNet()
 				a := runPort(t, n, "a", nil)
 				defer a.stop()
-				raw, err := n.host("x").Dial(t.Context(), "a:1")
-				if err != nil {
-					t.Fatal(err)
+				for range c.visits {
+					raw, err := n.host("x").Dial(t.Context(), "a:1")
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.visit(t, raw)
+					_ = raw.Close()
+					synctest.Wait()
 				}
-				c.visit(t, raw)
-				_ = raw.Close()
-				synctest.Wait()
 				if rests := (&visit{from: "x:0"}).refused(a.limiter, time.Now()); rests != c.rests {
 					t.Errorf("rests: %t", rests)
 				}

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 )
@@ -47,6 +46,7 @@ func always(c *tls.Config) *tls.Config {
 	c.MinVersion = tls.VersionTLS13
 	c.SessionTicketsDisabled = true // each connection proves everything
 	c.DynamicRecordSizingDisabled = true
+	c.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768, tls.X25519} // a stranger does not choose dearer ones
 	return c
 }
 
@@ -104,10 +104,14 @@ func (c secured) Close() error { return c.raw.Close() }
 // secure runs the TLS handshake and returns what identifies the connection.
 func secure(ctx context.Context, c *tls.Conn) (net.Conn, []byte, error) {
 	if err := c.HandshakeContext(ctx); err != nil {
-		if left := errors.Is(err, io.EOF) && c.ConnectionState().Version == 0; left || errors.Is(err, net.ErrClosed) {
-			return nil, nil, fmt.Errorf("tls: %w", err) // a probe that says nothing, or one that gave way
+		var other tls.RecordHeaderError
+		switch begun := c.ConnectionState().Version != 0; {
+		case errors.As(err, &other):
+			return nil, nil, fmt.Errorf("%w: %w", errNoHello, err)
+		case begun && !errors.Is(err, net.ErrClosed):
+			return nil, nil, fmt.Errorf("%w: %w", errAbandoned, err)
 		}
-		return nil, nil, fmt.Errorf("%w: %w", errNoTLS, err)
+		return nil, nil, fmt.Errorf("tls: %w", err) // a probe that says nothing, or one that gave way to another
 	}
 	state := c.ConnectionState()
 	binding, err := state.ExportKeyingMaterial(bindingLabel, nil, 32)

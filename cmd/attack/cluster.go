@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -98,7 +99,8 @@ func handshakes(ctx context.Context, w *world) (string, error) {
 	return seen, back(ctx, w.servers[0])
 }
 
-// greet begins a handshake and says nonsense.
+// greet begins a handshake: it says nonsense, has TLS done and leaves, or has TLS done and says
+// what a node would not.
 func greet(ctx context.Context, i, port int) {
 	c, err := dial(ctx, i, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -107,7 +109,17 @@ func greet(ctx context.Context, i, port int) {
 	}
 	defer func() { _ = c.Close() }() // the node may have closed it
 	_ = c.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(c, strings.Repeat("\x16\x03\x01", 40)); err == nil {
+	word := strings.Repeat("GET / ", 40)
+	if i%3 > 0 {
+		secured := tls.Client(c, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}) //nolint:gosec // an attacker does not care
+		if secured.HandshakeContext(ctx) != nil {
+			return
+		}
+		if c, word = secured, "\x00\x04div1"; i%3 == 1 {
+			return
+		}
+	}
+	if _, err := io.WriteString(c, word); err == nil {
 		_, _ = c.Read(make([]byte, 64)) // its answer does not matter
 	}
 }

@@ -1,10 +1,10 @@
 package guard
 
 import (
-	"strconv"
 	"strings"
 
 	"divan/shard/script"
+	"divan/shard/view/reduce"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -98,13 +98,13 @@ func checkView(compiles func(source string) error, language, name string, view [
 	if err := compile("map", source); err != nil {
 		return err
 	}
-	reduce := doc.Lookup(view, "reduce")
-	if reduce == nil {
+	text := doc.Lookup(view, "reduce")
+	if text == nil {
 		return nil
 	}
-	source, _ = doc.Unquote(reduce)
-	if strings.HasPrefix(source, "_") {
-		return checkReducer(source)
+	source, _ = doc.Unquote(text)
+	if builtin, err := reduce.Builtin(source); builtin != nil || err != nil {
+		return err
 	}
 	return compile("reduce", source)
 }
@@ -171,29 +171,4 @@ func (f ddocField) typeNames() string {
 		}
 	}
 	return strings.Join(names, " or ")
-}
-
-// checkReducer refuses built-in reducers that do not exist. CouchDB compares
-// only how the name begins.
-func checkReducer(reduce string) error {
-	for _, known := range []string{"_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"} {
-		if strings.HasPrefix(reduce, known) {
-			return nil
-		}
-	}
-	for _, ranked := range []string{"_top_", "_bottom_"} {
-		text, ok := strings.CutPrefix(reduce, ranked)
-		if !ok {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		switch {
-		case err != nil:
-			return invalidDesignDoc("invalid rank reducer")
-		case n < 1 || n > 100:
-			return invalidDesignDoc("rank value must be between 1 and 100")
-		}
-		return nil
-	}
-	return invalidDesignDoc("`" + reduce + "` is not a supported reduce function.")
 }

@@ -67,7 +67,7 @@ func BuiltinWithin(source string, limit func() Limit) (Function, error) {
 func newRank(n string, top bool) (Function, error) {
 	keep, err := strconv.Atoi(n)
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidDesignDoc, "invalid rank reducer", err)
+		return nil, fault.New(fault.InvalidDesignDoc, "invalid rank reducer")
 	}
 	if keep < 1 || keep > maxRank {
 		return nil, fault.Newf(fault.InvalidDesignDoc, "rank value must be between 1 and %d", maxRank)
