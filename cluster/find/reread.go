@@ -50,7 +50,7 @@ func (q *rereading) read() error {
 	q.found, q.at = q.found[:0], 0
 	var read []reread
 	bytes := 0
-	for len(read) < q.window.Size() && bytes < window.MaxBytes && !(q.ended && len(q.again) == 0) {
+	for len(read) < q.window.Size() && bytes < window.MaxBytes && (!q.ended || len(q.again) > 0) {
 		places, err := q.places(min(rereadAtOnce, q.window.Size()-len(read)))
 		if err != nil {
 			return err

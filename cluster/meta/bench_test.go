@@ -1,12 +1,12 @@
 package meta
 
 import (
-	"divan/cluster/meta/dbsetting"
-
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"divan/cluster/meta/dbsetting"
 )
 
 // BenchmarkCreate makes databases on a real directory, 64 clients at once.
