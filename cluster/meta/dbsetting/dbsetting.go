@@ -1,5 +1,6 @@
 // Package dbsetting has a row for each number that is set for a database by itself, like
-// _revs_limit. A new one is a row here, an endpoint in httpapi/db, and the code that obeys it.
+// _revs_limit. A new one is a row here and the code that obeys it: its endpoint (httpapi/db), and
+// what is brought from CouchDB (cmd/divan/migrate), come from the rows.
 package dbsetting
 
 import (

@@ -71,8 +71,8 @@ func (m *migration) settings(ctx context.Context, db string) ([]string, error) {
 // setting brings one of them. Problem says why the target did not take it.
 func (m *migration) setting(ctx context.Context, path string) (problem string, err error) {
 	want, err := m.source.Call(ctx, http.MethodGet, path, nil)
-	if status := httpclient.Status(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && strings.HasSuffix(path, "limit") {
-		return "", nil // a source that is too old to have it
+	if status := httpclient.Status(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && !strings.HasSuffix(path, "/_security") {
+		return "", nil // a source that does not have it
 	}
 	if err != nil {
 		return "", err
