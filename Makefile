@@ -43,13 +43,15 @@ up: build ## three nodes in containers, set up as a cluster
 test: ## every test
 	./dev test
 
-# Where goroutines meet: the packages on tidy's list of files with go statements. The
-# last commits touched the others, more than comments; a clone that lacks so many tests
-# everything.
+# Where goroutines meet: the packages on tidy's list of files with go statements, and of those
+# that the last commits touched (more than comments) the ones whose tests start goroutines. A
+# clone that lacks so many commits tests everything.
+CONCURRENT = grep -qE '\bgo func|\.Go\(|synctest|httptest|t\.Parallel'
 RACE = $(shell git diff --quiet HEAD~10 HEAD~10 2>/dev/null || echo ./...; \
-	{ cut -d' ' -f1 cmd/tidy/testdata/goroutines.txt; git diff --numstat -I'^[[:space:]]*//' HEAD~10 -- '*.go' 2>/dev/null | cut -f3; } | \
-	grep -v '^cmd/' | xargs -n1 dirname | sort -u | while read -r d; do \
-	ls $$d/*_test.go >/dev/null 2>&1 && echo ./$$d; done)
+	{ cut -d' ' -f1 cmd/tidy/testdata/goroutines.txt | xargs -n1 dirname; \
+	git diff --numstat -I'^[[:space:]]*//' HEAD~10 -- '*.go' 2>/dev/null | cut -f3 | xargs -n1 dirname | sort -u | \
+	while read -r d; do cat $$d/*_test.go 2>/dev/null | $(CONCURRENT) && echo $$d; done; } | \
+	grep -v '^cmd/' | sort -u | while read -r d; do ls $$d/*_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
 # One processor for each test binary: with more, the timers of a synctest bubble run on
 # two threads with one context of the race detector, whose stack then grows until the

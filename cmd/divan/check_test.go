@@ -15,6 +15,7 @@ import (
 // and is made with the next start; one whose files are gone is a problem, also when
 // nothing tells any more which shards there were.
 func TestShardNotMade(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	p := startServer(t, adminEnviron(), "--data", dir)
 	newClient(t, p.address).want(t, "PUT", "/young?q=2", "", 201)

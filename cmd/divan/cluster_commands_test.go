@@ -14,6 +14,7 @@ import (
 
 // TestClusterMistakes ends with the usage of the command and status 2.
 func TestClusterMistakes(t *testing.T) {
+	t.Parallel()
 	const url = "http://127.0.0.1:1"
 	for _, tc := range []struct {
 		args []string
@@ -45,6 +46,7 @@ func TestClusterMistakes(t *testing.T) {
 
 // TestClusterOfOne looks at a node that has no others.
 func TestClusterOfOne(t *testing.T) {
+	t.Parallel()
 	p := startServer(t, adminEnviron(), "--data", t.TempDir())
 	status, out := run(t, adminEnviron(), "cluster", "status", "http://"+p.address)
 	plain := regexp.MustCompile(`(?m) +| +$`).ReplaceAllString(out, " ")
@@ -74,6 +76,7 @@ func TestClusterOfOne(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{"y\n": true, " Yes \r\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
 		var out bytes.Buffer
 		if got, err := ask(t.Context(), &out, strings.NewReader(text), "Move?"); got != want || err != nil || out.String() != "Move? [y/N] " {

@@ -10,6 +10,7 @@ import (
 // TestCluster makes a cluster of three processes as the README does, kills the
 // one that began it in the moment it is ready, and has it come back.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nodes := make([]*process, 3)
 	urls := make([]string, 3)

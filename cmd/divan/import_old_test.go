@@ -97,6 +97,7 @@ func (o *oldCouch) age(res *http.Response) error {
 
 // TestImportOld moves what an old server has.
 func TestImportOld(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	c := s.from
 	c.want(t, "PUT", "/pond?q=1", "", 201)

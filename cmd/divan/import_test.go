@@ -74,6 +74,7 @@ Left behind:
 
 // TestImport moves a little of everything.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	c := s.from
 	c.want(t, "PUT", "/pond", "", 201)
@@ -135,6 +136,7 @@ As many are at NEW.
 
 // TestImportRefused has a target that does not take everything.
 func TestImportRefused(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	for _, c := range []*client{s.from, s.to} {
 		c.want(t, "PUT", "/pond", "", 201)
@@ -185,6 +187,7 @@ func revOf(t *testing.T, c *client, path string) string {
 
 // TestImportDifferences looks without writing.
 func TestImportDifferences(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	c := s.from
 	c.want(t, "PUT", "/pond", "", 201)
@@ -256,6 +259,7 @@ func (c *client) count(db string) int {
 
 // TestImportInterrupted goes on where the first run ended.
 func TestImportInterrupted(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	s.from.want(t, "PUT", "/pond", "", 201)
 	const total = 30_000
@@ -286,6 +290,7 @@ func TestImportInterrupted(t *testing.T) {
 // TestImportContinuous follows the source, a new database too. What users write
 // does not pass a validation function that an administrator is asked by.
 func TestImportContinuous(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	s.from.want(t, "PUT", "/_users/org.couchdb.user:joe", `{"name":"joe","type":"user","roles":[],"password":"secret"}`, 201)
 	s.from.want(t, "PUT", "/pond", "", 201)
@@ -348,6 +353,7 @@ No database is behind.
 
 // TestImportBehind loses its target before the cut-over.
 func TestImportBehind(t *testing.T) {
+	t.Parallel()
 	from := startServer(t, adminEnviron(), "--data", t.TempDir())
 	to := startServer(t, adminEnviron(), "--data", t.TempDir())
 	s := &sides{from: newClient(t, from.address), to: newClient(t, to.address)}
@@ -400,6 +406,7 @@ func freshTerminal(t *testing.T) *term.State {
 // TestImportTerminal types a password, and sees bars. The program may be at its prompt
 // before anything is asked of its terminal.
 func TestImportTerminal(t *testing.T) {
+	t.Parallel()
 	before := freshTerminal(t)
 	s := newSides(t)
 	s.from.want(t, "PUT", "/pond", "", 201)
@@ -437,6 +444,7 @@ func TestImportTerminal(t *testing.T) {
 
 // TestImportUsage looks for one clear line.
 func TestImportUsage(t *testing.T) {
+	t.Parallel()
 	p := startServer(t, adminEnviron(), "--data", t.TempDir())
 	c := newClient(t, p.address)
 	c.want(t, "PUT", "/_users/org.couchdb.user:joe", `{"name":"joe","type":"user","roles":[],"password":"secret"}`, 201)
@@ -464,6 +472,7 @@ func TestImportUsage(t *testing.T) {
 
 // TestImportReplications brings what other servers do last.
 func TestImportReplications(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	job := `{"source":"http://127.0.0.1:1/a","target":"http://127.0.0.1:1/b","owner":"adm"}`
 	s.from.want(t, "PUT", "/_replicator/job", job, 201)
@@ -480,6 +489,7 @@ func TestImportReplications(t *testing.T) {
 
 // The proxy of the environment is for documents as for everything else.
 func TestImportThroughProxy(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	s.from.want(t, "PUT", "/pond", "", 201)
 	s.from.want(t, "PUT", "/pond/x", `{}`, 201)
@@ -499,6 +509,7 @@ func TestImportThroughProxy(t *testing.T) {
 // Replications begin to run when they are there: all other databases come before,
 // however many at the same time.
 func TestImportReplicationsLast(t *testing.T) {
+	t.Parallel()
 	s := newSides(t)
 	s.from.want(t, "PUT", "/pond", "", 201)
 	s.from.load(t, "pond", "d", 5000)

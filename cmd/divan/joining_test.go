@@ -149,6 +149,7 @@ func drained(t *testing.T, m *member, do func()) {
 // TestJoiningEmptyDisk: a node comes back with an empty disk. While it is filled, and
 // documents are written through all nodes, it shows everything.
 func TestJoiningEmptyDisk(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	pond, lake := newLedger(t, a, "pond", 2, 3), newLedger(t, b, "lake", 2, 3)
 	pond.fill(t, a, "early", 100)
@@ -179,6 +180,7 @@ func TestJoiningEmptyDisk(t *testing.T) {
 // TestLostOnlyCopy: while the only copy of a range is gone no node takes that for an empty
 // one, and it can be put back, or given up.
 func TestLostOnlyCopy(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	all := []*member{a, b, c}
 	pond, single := newLedger(t, a, "pond", 2, 3), newLedger(t, a, "single", 1, 1)
@@ -258,6 +260,7 @@ func TestLostOnlyCopy(t *testing.T) {
 // TestJoiningReplacement: one node after the other is replaced, while a client writes. The
 // copies of one database without writes are not taken for those of another one.
 func TestJoiningReplacement(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	pond := newLedger(t, a, "pond", 2, 3)
 	ledgers := []*ledger{pond}
@@ -339,6 +342,7 @@ func TestJoiningReplacement(t *testing.T) {
 // TestJoiningLaggingNode: databases are made while a node, each in its turn, hears of nothing. It is
 // asked for them before it goes on, and as soon as it does.
 func TestJoiningLaggingNode(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	var ledgers []*ledger
 	for i, all := range [][]*member{{a, b, c}, {b, c, a}, {c, a, b}} {
@@ -374,6 +378,7 @@ func TestJoiningLaggingNode(t *testing.T) {
 // when copies of another one have been lost and filled. A document whose write was not
 // acknowledged is on each node or on none.
 func TestJoiningPausedCoordinator(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	all := []*member{a, b, c}
 	pond := newLedger(t, a, "pond", 1, 3)
@@ -427,6 +432,7 @@ func TestJoiningPausedCoordinator(t *testing.T) {
 // TestJoiningOldDirectory: what a node had before its disk was emptied is put in the
 // place of what it has since. It answers for nothing, and is kept.
 func TestJoiningOldDirectory(t *testing.T) {
+	t.Parallel()
 	a, b, c := threeNodes(t)
 	all := []*member{a, b, c}
 	pond := newLedger(t, a, "pond", 2, 3)

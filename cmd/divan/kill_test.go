@@ -21,6 +21,7 @@ const killsPerDirectory = 4
 // and looks whether everything that was acknowledged, or shown to any client, is there.
 // After a graceful stop every invariant of the directory must hold.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	kills := 2
 	if testing.Short() {
 		kills = 1

@@ -56,6 +56,7 @@ const growDatabases = 6
 // TestGrowAndShrink: a fourth node joins three and takes its part, one is drained and taken out, one is lost for good and its
 // copies are made anew, all while clients write and read through the nodes that stay: none is refused.
 func TestGrowAndShrink(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("four processes, which take minutes under the race detector")
 	}

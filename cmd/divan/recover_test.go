@@ -87,6 +87,7 @@ func contents(t *testing.T, dir string) map[string]string {
 
 // TestMetadataGone: the folder of the metadata is empty beside full shards.
 func TestMetadataGone(t *testing.T) {
+	t.Parallel()
 	for _, gone := range [][]string{{"meta"}, {"meta", "recovery"}} {
 		t.Run(strings.Join(gone, " and "), func(t *testing.T) {
 			dir := pond(t)
@@ -134,6 +135,7 @@ func TestMetadataGone(t *testing.T) {
 // TestMetadataDamaged: a byte of the log of the metadata is another one. See also
 // TestDamagedMetadata of cluster/meta.
 func TestMetadataDamaged(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	file := filepath.Join(dir, "meta", "raft.db")
 	text, err := os.ReadFile(file)
@@ -156,6 +158,7 @@ func TestMetadataDamaged(t *testing.T) {
 
 // TestShardGone: the directory of a shard is removed while the node is down.
 func TestShardGone(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	lost, err := filepath.Glob(filepath.Join(dir, "shards", "00000000-7fffffff", "pond.*"))
 	if err != nil || len(lost) != 1 {
@@ -224,6 +227,7 @@ func TestShardGone(t *testing.T) {
 // TestShardGoneOfAMember: of a node of a cluster a shard is missed that was here, and
 // what only the map knows is left to the others.
 func TestShardGoneOfAMember(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	holder, err := config.New(config.Options{})
 	if err != nil {
@@ -292,6 +296,7 @@ func wantPartly(t *testing.T, c *client) (refused string) {
 
 // TestShardsSwapped: the directories of two databases have changed their places.
 func TestShardsSwapped(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	one, err := filepath.Glob(filepath.Join(dir, "shards", "00000000-7fffffff", "pond.*"))
 	if err != nil || len(one) != 1 {
@@ -316,6 +321,7 @@ func TestShardsSwapped(t *testing.T) {
 
 // TestReadOnlyDirectory: a directory that cannot be written is not called in use.
 func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everything")
 	}
@@ -334,6 +340,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 // TestLogDamaged: a byte in the last block of a log is another one, as after a
 // kill: what is given up is named by the node and by check.
 func TestLogDamaged(t *testing.T) {
+	t.Parallel()
 	t.Run("small", func(t *testing.T) {
 		damageLog(t, 1, func(dir string, _ string) string { return filepath.Join(dir, storage.SmallDir) })
 	})
@@ -385,6 +392,7 @@ func damageLog(t *testing.T, size int, in func(dir, shard string) string) {
 // TestLeftoverOfDeleted: the directory of a shard of a database that was deleted comes
 // back: that is no problem, as the node removes it.
 func TestLeftoverOfDeleted(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	shards, err := filepath.Glob(filepath.Join(dir, "shards", "*", "pond.*"))
 	if err != nil || len(shards) != 2 {
@@ -405,6 +413,7 @@ func TestLeftoverOfDeleted(t *testing.T) {
 
 // TestOrphanComesBack: the metadata of a backup are older than a database.
 func TestOrphanComesBack(t *testing.T) {
+	t.Parallel()
 	dir := pond(t)
 	backup := t.TempDir()
 	if err := os.CopyFS(backup, os.DirFS(filepath.Join(dir, "meta"))); err != nil {

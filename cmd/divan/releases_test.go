@@ -129,6 +129,7 @@ func since(t *testing.T, answer string) string {
 // is kept by -keep-release, in the commit that raises VERSION, and again when a format changes
 // before it is out.
 func TestReleases(t *testing.T) {
+	t.Parallel()
 	if *keepRelease {
 		keep(t)
 	}

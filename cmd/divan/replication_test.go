@@ -169,6 +169,7 @@ func (p *pair) sessions(all []session, interrupted int) {
 // TestKillDuringReplication kills the source or the target while one of them
 // replicates, at random moments, and starts it again.
 func TestKillDuringReplication(t *testing.T) {
+	t.Parallel()
 	for victim, side := range []string{"source", "target"} {
 		for host, job := range []string{"push", "pull"} {
 			if testing.Short() && host == victim {
@@ -225,6 +226,7 @@ func (p *pair) killAt(victim, docs int) {
 // TestReplicationThroughCuts replicates over connections that are cut after a
 // random number of bytes.
 func TestReplicationThroughCuts(t *testing.T) {
+	t.Parallel()
 	for host, job := range []string{"push", "pull"} {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, faultDocs/2, 300_000)
@@ -246,6 +248,7 @@ func TestReplicationThroughCuts(t *testing.T) {
 // TestContinuousThroughCuts has a continuous replication follow a database over
 // connections that are cut.
 func TestContinuousThroughCuts(t *testing.T) {
+	t.Parallel()
 	for host, job := range []string{"push", "pull"} {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, 100, 10_000) // what is streamed is not tried as often, and a job of a request ends when it fails
@@ -279,6 +282,7 @@ func TestContinuousThroughCuts(t *testing.T) {
 // TestReplicationThroughErrors replicates with a server of which some answers
 // are lost, and which refuses some requests.
 func TestReplicationThroughErrors(t *testing.T) {
+	t.Parallel()
 	for host, job := range []string{"push", "pull"} {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, faultDocs/2, 300_000)
@@ -301,6 +305,7 @@ func TestReplicationThroughErrors(t *testing.T) {
 // document, or suspends it for so long that another one takes over: another
 // goes on where that one was, and when it is back only one replicates.
 func TestKillOfReplicatingNode(t *testing.T) {
+	t.Parallel()
 	o := newTown(t)
 	o.create()
 	was := ""

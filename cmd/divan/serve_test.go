@@ -86,6 +86,7 @@ func last(t *testing.T, lines <-chan string) string {
 // TestGracefulStop asks the program to stop while feeds and a request are
 // under way.
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startServer(t, adminEnviron(), "--data", dir)
 	c := newClient(t, p.address)
@@ -134,6 +135,7 @@ func TestGracefulStop(t *testing.T) {
 
 // TestSecondSignal ends a program that waits for a request.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	p := startServer(t, adminEnviron(), "--data", t.TempDir())
 	conn, err := net.Dial("tcp", p.address)
 	if err != nil {
@@ -167,6 +169,7 @@ func TestSecondSignal(t *testing.T) {
 
 // TestRestart restarts the node inside its process.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := launch(t, adminEnviron(), "--data", dir, "--listen", "127.0.0.1:"+strconv.Itoa(freePort(t)))
 	p.awaitReady()

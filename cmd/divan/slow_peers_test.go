@@ -11,6 +11,7 @@ import (
 // way: each begins a body and does not go on. Known clients are served meanwhile, logins
 // are, and /_up.
 func TestSlowPeers(t *testing.T) {
+	t.Parallel()
 	const most, attackers = 100, 300
 	p := startServer(t, append(adminEnviron(), fmt.Sprintf("DIVAN_CHTTPD__MAX_CONNECTIONS=%d", most), "DIVAN_LOG__LEVEL=warn"), "--data", t.TempDir())
 	c := newClient(t, p.address)

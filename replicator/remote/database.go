@@ -142,7 +142,7 @@ func readAll(ctx context.Context, hold *memory.Hold, r io.Reader, limit int) ([]
 		if err := hold.Take(ctx, endpoint.MemoryFactor*int64(size-cap(buf))); err != nil {
 			return nil, endpoint.NoMemory("the answer", err)
 		}
-		buf = append(make([]byte, 0, size), buf...)
+		buf = enlarged(buf, size)
 	}
 }
 

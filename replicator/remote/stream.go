@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
@@ -102,11 +103,21 @@ func (s *stream) fill() error {
 	return err
 }
 
-// grow makes room, which has been taken.
+// grow makes the buffer size bytes long. Its caller has taken the memory.
 func (s *stream) grow(size int) {
-	larger := make([]byte, size)
-	s.end = copy(larger, s.buf[s.pos:s.end])
-	s.pos, s.buf = 0, larger
+	s.buf = enlarged(s.buf[s.pos:s.end], size)
+	s.end = len(s.buf)
+	s.pos, s.buf = 0, s.buf[:size]
+}
+
+// enlarged returns a copy of b with a capacity of size bytes. It copies in pieces: the runtime
+// cannot interrupt a copy, and the collector holds every goroutine until all can be interrupted.
+func enlarged(b []byte, size int) []byte {
+	larger := make([]byte, 0, size)
+	for piece := range slices.Chunk(b, streamMost) {
+		larger = append(larger, piece...)
+	}
+	return larger
 }
 
 // rest gives memory back that a stream needs no more while it waits.
