@@ -15,10 +15,10 @@ func (e *Engine) CheckFunction(ctx context.Context, instance, source string) err
 	}
 	defer s.release(v)
 	v.begin(ctx, e.o.Timeout())
-	p, err := v.compile(source)
+	p, err := v.compiler.compile(source)
 	if err != nil {
 		return err
 	}
-	v.free(p.code)
+	v.realm.free(p.code)
 	return nil
 }

@@ -20,43 +20,65 @@ type program struct {
 	expression bool // with nothing before it, as analyse takes it
 }
 
+// compiler compiles what users wrote, and keeps what is compiled once per VM.
+type compiler struct {
+	realm      *realm
+	exceptions *exceptions
+	kept       map[string]program // of a design document, by path, and of modules, by id
+}
+
+// close frees what is kept.
+func (c *compiler) close() {
+	for _, p := range c.kept {
+		c.realm.free(p.code)
+	}
+}
+
+// keep keeps a compiled source under a name.
+func (c *compiler) keep(name string, p program) {
+	if c.kept == nil {
+		c.kept = map[string]program{}
+	}
+	c.kept[name] = p
+}
+
 // compile compiles the source of a function, which is made once to see whether it
 // is one. CouchDB's sources are expressions
 // ("function (doc) {…}", "(doc) => {…}"), often with a semicolon or comments
 // behind them, sometimes scripts whose last statement is a function without a
 // name, which JavaScript itself does not take.
-func (v *vm) compile(source string) (program, error) {
+func (c *compiler) compile(source string) (program, error) {
 	if source == "" {
 		return program{}, fault.New(fault.NotFound, "missing function")
 	}
-	code, err := v.compileOnly("0," + source)
+	code, err := c.compileOnly("0," + source)
 	if err != nil {
 		return program{}, err
 	}
 	p := program{code, source, true}
 	if isException(code) {
 		p.expression = false
-		if p.code, err = v.compileScript(source); err != nil {
+		if p.code, err = c.compileScript(source); err != nil {
 			return program{}, err
 		}
 	}
-	f, err := v.function(&p)
+	f, err := c.function(&p)
 	if err != nil {
-		v.free(p.code)
+		c.realm.free(p.code)
 		return program{}, err
 	}
-	v.free(f)
+	c.realm.free(f)
 	return p, nil
 }
 
 // function makes the function of a program.
-func (v *vm) function(p *program) (value, error) {
-	f := lib.XJS_EvalFunction(v.tls, v.ctx, lib.XDupValue(v.tls, v.ctx, p.code))
+func (c *compiler) function(p *program) (value, error) {
+	f := c.realm.run(c.realm.dup(p.code))
 	if isException(f) {
-		return f, v.compilationError(p.source)
+		return f, c.compilationError(p.source)
 	}
-	if !isObject(f) || lib.XJS_IsFunction(v.tls, v.ctx, f) == 0 {
-		v.free(f)
+	if !c.realm.isFunction(f) {
+		c.realm.free(f)
 		return exceptionValue(), fault.New(fault.CompilationError, "Expression does not eval to a function. ("+p.source+")")
 	}
 	return f, nil
@@ -64,30 +86,30 @@ func (v *vm) function(p *program) (value, error) {
 
 // compileScript is compile for what is no expression. The exception of the
 // attempt as an expression is pending.
-func (v *vm) compileScript(source string) (value, error) {
-	first := v.compilationError(source)
+func (c *compiler) compileScript(source string) (value, error) {
+	first := c.compilationError(source)
 	at := len(source)
 	for range maxStatements {
 		if at = strings.LastIndex(source[:at], "function"); at < 0 {
 			break
 		}
-		code, err := v.compileOnly(block(source[:at] + ";0," + source[at:]))
+		code, err := c.compileOnly(block(source[:at] + ";0," + source[at:]))
 		if err != nil {
 			return exceptionValue(), err
 		}
 		if !isException(code) {
 			return code, nil
 		}
-		if v.thrown() == nil {
-			return exceptionValue(), v.stopped()
+		if c.exceptions.take() == nil {
+			return exceptionValue(), c.realm.limits.stopped()
 		}
 	}
-	code, err := v.compileOnly(block(source))
+	code, err := c.compileOnly(block(source))
 	if err != nil {
 		return exceptionValue(), err
 	}
 	if isException(code) {
-		_ = v.thrown() // clears it; the caller says what was wrong
+		_ = c.exceptions.take() // clears it; the caller says what was wrong
 		return exceptionValue(), first
 	}
 	return code, nil
@@ -104,20 +126,15 @@ func block(script string) string {
 	return "{" + script + "\n}"
 }
 
-func (v *vm) compileOnly(script string) (value, error) {
-	p, err := v.input([]byte(script + "\x00function"))
-	if err != nil {
-		return exceptionValue(), err
-	}
-	n := uintptr(len(script))
-	return v.evaluate(p, n, p+n+1, lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY), nil
+func (c *compiler) compileOnly(script string) (value, error) {
+	return c.realm.evaluate(script, "function", lib.MJS_EVAL_TYPE_GLOBAL|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
 }
 
 // compilationError takes the pending exception.
-func (v *vm) compilationError(source string) error {
-	t := v.thrown()
+func (c *compiler) compilationError(source string) error {
+	t := c.exceptions.take()
 	if t == nil {
-		return v.stopped()
+		return c.realm.limits.stopped()
 	}
 	return fault.New(fault.CompilationError, t.name+": "+t.reason+" ("+source+")")
 }

@@ -35,24 +35,8 @@ func (e *Engine) Design(instance string, ddoc []byte) *Design {
 // may go on being used.
 func (d *Design) Close() { d.set.engine.dropIdle(d.set.owns) }
 
-// setUp gives the document to the sandbox: functions have it as "this", and
-// modules come from it.
-func (d *Design) setUp(v *vm) error {
-	x, err := v.parse(d.ddoc)
-	if err != nil {
-		return err
-	}
-	if isException(x) {
-		return v.takeError()
-	}
-	defer v.free(x)
-	r := v.invoke("load", x)
-	if isException(r) {
-		return v.takeError()
-	}
-	v.free(r)
-	return nil
-}
+// setUp gives the document to the sandbox of a new vm.
+func (d *Design) setUp(v *vm) error { return v.sandbox.load(d.ddoc) }
 
 // Speaks reports whether a language, as design documents name it, is that of this package:
 // the names of languages have no case.
@@ -84,22 +68,22 @@ func (d *Design) source(path ...string) (string, error) {
 // per VM.
 func (d *Design) function(v *vm, path ...string) (value, error) {
 	name := strings.Join(path, "\x00")
-	if p, ok := v.compiled[name]; ok {
-		return v.function(&p)
+	if p, ok := v.compiler.kept[name]; ok {
+		return v.compiler.function(&p)
 	}
 	source, err := d.source(path...)
 	if err != nil {
 		return exceptionValue(), err
 	}
-	p, err := v.compile(source)
+	p, err := v.compiler.compile(source)
 	if fault.Is(err, fault.CompilationError) {
 		err = &fault.Error{Kind: fault.BadFunction, Code: "compilation_error", Reason: fault.Reason(err)}
 	}
 	if err != nil {
 		return exceptionValue(), err
 	}
-	v.keep(name, p)
-	return v.function(&p)
+	v.compiler.keep(name, p)
+	return v.compiler.function(&p)
 }
 
 // run calls a runner of the sandbox with a function of the document and
@@ -119,20 +103,21 @@ func (d *Design) run(ctx context.Context, runner string, path []string, args [][
 	if err != nil {
 		return err
 	}
-	defer v.free(f)
+	defer v.realm.free(f)
 	defer d.set.engine.called.ended(runner, time.Now())
 	return v.runWith(runner, f, args, take)
 }
 
+// runWith is run with a function that was made.
 func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, value) error) error {
 	args := make([]value, 1, 1+len(texts))
 	args[0] = f
 	defer func() {
 		for _, a := range args[1:] {
-			v.free(a)
+			v.realm.free(a)
 		}
 	}()
-	if v.host.list == nil { // which waits for a client while it has what it has
+	if v.list == nil { // which waits for a client while it has what it has
 		if err := v.makeRoom(texts...); err != nil {
 			return err
 		}
@@ -141,33 +126,33 @@ func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, valu
 		x := null()
 		if text != nil {
 			var err error
-			if x, err = v.parse(text); err != nil {
+			if x, err = v.realm.parse(text); err != nil {
 				return err
 			}
 		}
 		if isException(x) {
-			return v.takeError()
+			return v.exceptions.err()
 		}
 		args = append(args, x)
 	}
-	r := v.invoke(runner, args...)
+	r := v.sandbox.invoke(runner, args...)
 	if isException(r) {
-		return v.takeError()
+		return v.exceptions.err()
 	}
-	defer v.free(r)
-	if v.halted != nil { // and the script has caught what that looked like
-		return v.stopped()
+	defer v.realm.free(r)
+	if v.limits.halted != nil { // and the script has caught what that looked like
+		return v.limits.stopped()
 	}
 	return take(v, r)
 }
 
 // json is the text of x, in memory of its own.
 func (v *vm) json(x value) ([]byte, error) {
-	v.out, v.path = v.out[:0], v.path[:0]
-	if !v.encodeOrNull(x) {
-		return nil, v.takeError()
+	text, ok := v.encoder.json(x)
+	if !ok {
+		return nil, v.exceptions.err()
 	}
-	return append([]byte(nil), v.out...), nil
+	return text, nil
 }
 
 // nothing is for runners whose result does not matter.
@@ -254,9 +239,9 @@ func (d *Design) Show(ctx context.Context, name string, doc, req []byte) (resp [
 func (d *Design) Update(ctx context.Context, name string, doc, req []byte) (newDoc, resp []byte, err error) {
 	err = d.run(ctx, "runUpdate", []string{"updates", name}, [][]byte{doc, req}, func(v *vm, r value) error {
 		for i, to := range []*[]byte{&newDoc, &resp} {
-			x := lib.XJS_GetPropertyUint32(v.tls, v.ctx, r, uint32(i))
+			x := v.realm.element(r, uint32(i))
 			*to, err = v.json(x)
-			v.free(x)
+			v.realm.free(x)
 			if err != nil {
 				return err
 			}

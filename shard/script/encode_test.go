@@ -29,33 +29,33 @@ func scratchVM(t *testing.T) *vm {
 // both are the texts that the encoder and the engine's own JSON.stringify make.
 func both(t *testing.T, v *vm, source string) (encoded, stringified string) {
 	t.Helper()
-	x, err := v.eval(source, "test")
+	x, err := v.realm.eval(source, "test")
 	if err != nil || isException(x) {
-		t.Fatal(source, err, v.thrown())
+		t.Fatal(source, err, v.exceptions.take())
 	}
-	defer v.free(x)
-	s := lib.XJS_JSONStringify(v.tls, v.ctx, x, undefined(), undefined())
-	defer v.free(s)
+	defer v.realm.free(x)
+	s := lib.XJS_JSONStringify(v.realm.tls, v.realm.ctx, x, undefined(), undefined())
+	defer v.realm.free(s)
 	switch {
 	case isException(s):
-		_ = v.thrown()
+		_ = v.exceptions.take()
 		stringified = "exception"
 	case int32(s.Ftag) == lib.EJS_TAG_UNDEFINED:
 		stringified = "undefined"
 	default:
-		stringified, _ = v.text(s)
+		stringified, _ = v.realm.text(s)
 		stringified = string(replaceSurrogates([]byte(stringified))) // as no text has them
 	}
-	v.out, v.path = v.out[:0], v.path[:0]
-	written, ok := v.encode(x)
+	v.encoder.unwind(0)
+	written, ok := v.encoder.encode(x)
 	switch {
 	case !ok:
-		_ = v.thrown()
+		_ = v.exceptions.take()
 		return "exception", stringified
 	case !written:
 		return "undefined", stringified
 	}
-	return string(v.out), stringified
+	return string(v.encoder.since(0)), stringified
 }
 
 func TestEncodeLikeStringify(t *testing.T) {

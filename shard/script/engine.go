@@ -217,7 +217,7 @@ func (e *Engine) take(ctx caller, s *functionSet, l *lease) (*vm, error) {
 		if v := e.mu.idle[i]; s.owns(v) {
 			e.mu.idle = slices.Delete(e.mu.idle, i, i+1)
 			e.mu.Unlock()
-			v.set, v.lease, l.seat.Holder = s, l, v
+			v.use(s, l)
 			return v, nil
 		}
 	}
@@ -239,9 +239,9 @@ func (e *Engine) take(ctx caller, s *functionSet, l *lease) (*vm, error) {
 func (e *Engine) start(ctx caller, s *functionSet, l *lease) (*vm, error) {
 	v, err := newVM(e.o.Memory)
 	if err == nil {
-		v.set, v.lease, l.seat.Holder = s, l, v
+		v.use(s, l)
 		v.begin(nil, startTime)
-		if err = v.sandbox(); err == nil {
+		if err = v.setUp(); err == nil {
 			v.begin(ctx, e.o.Timeout())
 			err = s.setUp(v)
 		}
@@ -262,7 +262,7 @@ func (e *Engine) start(ctx caller, s *functionSet, l *lease) (*vm, error) {
 // closed: what its scripts left behind is unknown.
 func (s *functionSet) release(v *vm) {
 	e, l := s.engine, v.lease
-	if v.stopped() == nil {
+	if v.limits.stopped() == nil {
 		v.settle()
 	}
 	changed := !v.endUse()
@@ -270,21 +270,20 @@ func (s *functionSet) release(v *vm) {
 		e.o.Logger.Info("a function changes built-in objects or globals: it gets a new engine for each call, which is slow", zap.String("functions", s.name))
 	}
 	v.rest()
-	v.trim()
 	now := time.Now()
 	bytes := v.bytes()
-	broken := v.halted != nil || v.starved || bytes > e.o.Memory/2 || changed
+	broken := v.limits.halted != nil || v.limits.starved || bytes > e.o.Memory/2 || changed
 	e.mu.Lock()
 	e.mu.stats.Bytes += bytes - v.accounted
 	v.accounted = bytes
-	if v.halted != nil && v.timedOut() {
+	if v.limits.halted != nil && v.limits.timedOut() {
 		e.mu.stats.Timeouts++
 	}
 	if broken {
 		e.mu.stats.Broken++
 	}
 	keep := !broken && !s.closed && !e.mu.closed && e.mu.stats.VMs-e.parked.count() <= e.o.MaxVMs
-	v.lease = nil
+	v.leave()
 	if keep {
 		v.idleSince = now
 		e.mu.idle = append(e.mu.idle, v)

@@ -189,15 +189,15 @@ func TestFunctionsHaveTheirTime(t *testing.T) {
 	for e.turns[1].Stats().Waiting == 0 {
 		runtime.Gosched() // until it waits
 	}
-	before := v.deadline
+	before := v.limits.deadline
 	go func() {
 		l := <-other
 		<-time.After(50 * time.Millisecond)
 		e.end(l, time.Now())
 	}()
-	v.yield(time.Now().Add(fairqueue.Slice))
-	if moved := v.deadline.Sub(before); moved < 40*time.Millisecond || v.halted != nil {
-		t.Errorf("the deadline moved by %v, %v", moved, v.halted)
+	v.limits.yield(time.Now().Add(fairqueue.Slice))
+	if moved := v.limits.deadline.Sub(before); moved < 40*time.Millisecond || v.limits.halted != nil {
+		t.Errorf("the deadline moved by %v, %v", moved, v.limits.halted)
 	}
 }
 

@@ -9,14 +9,15 @@ import (
 
 // globals are the members of the global object before scripts ran.
 type globals struct {
+	realm  *realm
 	names  []lib.TJSShapeProperty
 	values []value // held
 	proto  uintptr
 }
 
-// noteGlobals takes down how the global object is.
-func (v *vm) noteGlobals() {
-	g, o := &v.globals, v.globalObject()
+// note takes down how the global object is.
+func (g *globals) note() {
+	o := g.object()
 	g.proto = (*lib.TJSShape)(pointer(o.Fshape)).Fproto
 	for i, p := range propertiesOf(o) {
 		if p.Fatom == 0 {
@@ -24,19 +25,19 @@ func (v *vm) noteGlobals() {
 		}
 		x := memberAt(o, i, p)
 		p = plainly(p)
-		v.hold(p, x, 1)
+		g.realm.hold(p, x, 1)
 		g.names, g.values = append(g.names, p), append(g.values, x)
 	}
 }
 
-func (v *vm) letGoGlobals() {
-	for i, p := range v.globals.names {
-		v.hold(p, v.globals.values[i], -1)
+func (g *globals) letGo() {
+	for i, p := range g.names {
+		g.realm.hold(p, g.values[i], -1)
 	}
 }
 
-func (v *vm) globalObject() *lib.TJSObject {
-	return objectAt(addressOf((*lib.TJSContext)(pointer(v.ctx)).Fglobal_obj))
+func (g *globals) object() *lib.TJSObject {
+	return objectAt(addressOf(g.realm.context().Fglobal_obj))
 }
 
 // plainly is a property without its place in the shape's hash table, and without
@@ -54,11 +55,11 @@ func plainly(p lib.TJSShapeProperty) lib.TJSShapeProperty {
 // them, which no clock watches: a script with very many gets a new VM instead.
 const maxForgotten = 1000
 
-// restoreGlobals deletes the globals that scripts have added: a variable that was
+// restore deletes the globals that scripts have added: a variable that was
 // not declared, most likely. It is false when they have changed something else, or
 // added too many.
-func (v *vm) restoreGlobals() bool {
-	g, o := &v.globals, v.globalObject()
+func (g *globals) restore() bool {
+	o := g.object()
 	if (*lib.TJSShape)(pointer(o.Fshape)).Fproto != g.proto || o.F__ccgo16&objectMarks&^fastArray == 0 {
 		return false
 	}
@@ -79,17 +80,17 @@ func (v *vm) restoreGlobals() bool {
 		return false
 	}
 	for _, atom := range added {
-		if !v.deleteGlobal(atom) {
+		if !g.delete(atom) {
 			return false
 		}
 	}
 	return true
 }
 
-// deleteGlobal deletes a global, even one that says that it cannot be deleted, as
+// delete deletes a global, even one that says that it cannot be deleted, as
 // those that are declared in a script do.
-func (v *vm) deleteGlobal(atom lib.TJSAtom) bool {
-	o := v.globalObject()
+func (g *globals) delete(atom lib.TJSAtom) bool {
+	o := g.object()
 	properties := propertiesOf(o)
 	i := slices.IndexFunc(properties, func(p lib.TJSShapeProperty) bool { return p.Fatom == atom })
 	if i < 0 {
@@ -101,7 +102,7 @@ func (v *vm) deleteGlobal(atom lib.TJSAtom) bool {
 		}
 		properties[i].F__ccgo0 |= lib.MJS_PROP_CONFIGURABLE << flagBits
 	}
-	return lib.XJS_DeleteProperty(v.tls, v.ctx, (*lib.TJSContext)(pointer(v.ctx)).Fglobal_obj, atom, 0) > 0
+	return lib.XJS_DeleteProperty(g.realm.tls, g.realm.ctx, g.realm.context().Fglobal_obj, atom, 0) > 0
 }
 
 // memberAt is the value of property i: where it lies, or where it is referred to.

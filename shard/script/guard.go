@@ -2,7 +2,6 @@ package script
 
 import (
 	"math/bits"
-	"time"
 	"unicode"
 	"unsafe"
 
@@ -58,9 +57,25 @@ type nativeFunction struct {
 	magic   int16
 }
 
-// guards puts guards in front of built-in functions. The object of each stays;
+// guards stand in front of the built-in functions of a realm.
+type guards struct {
+	realm      *realm
+	exceptions *exceptions
+	length     lib.TJSAtom
+	guarded    []guard // by the number that nativeGuard gets
+}
+
+// open makes what the guards need of a realm.
+func (g *guards) open() (err error) {
+	g.length, err = g.realm.newAtom("length")
+	return err
+}
+
+func (g *guards) close() { g.realm.freeAtom(g.length) }
+
+// install puts guards in front of built-in functions. The object of each stays;
 // what it calls is nativeGuard, which finds the function by its number.
-func (v *vm) guards() error {
+func (g *guards) install() error {
 	for _, set := range []struct {
 		of    string
 		kind  guarding
@@ -77,25 +92,25 @@ func (v *vm) guards() error {
 		{"String.prototype", guardSearch, []string{"includes", "indexOf", "lastIndexOf", "replace", "replaceAll", "split"}},
 		{"String.prototype", guardNormalize, []string{"normalize"}},
 	} {
-		of, err := v.eval(set.of, "guards")
+		of, err := g.realm.eval(set.of, "guards")
 		if err != nil {
 			return err
 		}
 		for _, name := range set.names {
-			f := v.property(of, name)
-			ok := isObject(f) && v.guard(objectAt(addressOf(f)), set.kind)
-			v.free(f)
+			f := g.realm.property(of, name)
+			ok := isObject(f) && g.put(objectAt(addressOf(f)), set.kind)
+			g.realm.free(f)
 			if !ok {
-				v.free(of)
-				return v.failed()
+				g.realm.free(of)
+				return g.exceptions.failed()
 			}
 		}
-		v.free(of)
+		g.realm.free(of)
 	}
 	return nil
 }
 
-func (v *vm) guard(o *lib.TJSObject, kind guarding) bool {
+func (g *guards) put(o *lib.TJSObject, kind guarding) bool {
 	if o.Fclass_id != lib.EJS_CLASS_C_FUNCTION {
 		return false
 	}
@@ -103,8 +118,8 @@ func (v *vm) guard(o *lib.TJSObject, kind guarding) bool {
 	if f.kind != lib.EJS_CFUNC_generic && f.kind != lib.EJS_CFUNC_generic_magic {
 		return false
 	}
-	v.guarded = append(v.guarded, guard{f.address, int32(f.magic), f.kind == lib.EJS_CFUNC_generic, kind})
-	f.address, f.kind, f.magic = guardPointer(nativeGuard), lib.EJS_CFUNC_generic_magic, int16(len(v.guarded)-1)
+	g.guarded = append(g.guarded, guard{f.address, int32(f.magic), f.kind == lib.EJS_CFUNC_generic, kind})
+	f.address, f.kind, f.magic = guardPointer(nativeGuard), lib.EJS_CFUNC_generic_magic, int16(len(g.guarded)-1)
 	return true
 }
 
@@ -124,17 +139,17 @@ func (g *guard) call(tls *libc.TLS, ctx uintptr, this value, argc int32, argv ui
 // nativeGuard stands before the built-in function number magic.
 func nativeGuard(tls *libc.TLS, ctx uintptr, this value, argc int32, argv uintptr, magic int32) value {
 	v := vmOf(ctx)
-	g := &v.guarded[magic]
-	steps := v.steps(g.kind, this, argc, argv)
+	g := &v.guards.guarded[magic]
+	steps := v.guards.steps(g.kind, this, argc, argv)
 	if steps < 0 || steps > maxSteps {
-		return v.throw(tooMuchWork)
+		return v.realm.throw(tooMuchWork)
 	}
-	if steps >= longWork && v.overdue() {
-		return v.abort(v.halted)
+	if steps >= longWork && v.limits.overdue() {
+		return v.realm.abort(v.limits.halted)
 	}
-	if g.kind == guardSort && int32(argument(argc, argv, 0).Ftag) == lib.EJS_TAG_UNDEFINED && v.slowToSort(this) {
-		compare := v.property(v.api, "compare")
-		defer v.free(compare)
+	if g.kind == guardSort && int32(argument(argc, argv, 0).Ftag) == lib.EJS_TAG_UNDEFINED && slowToSort(this) {
+		compare := v.sandbox.member("compare")
+		defer v.realm.free(compare)
 		argv = tls.Alloc(argSize)
 		defer tls.Free(argSize)
 		*(*value)(pointer(argv)) = compare
@@ -143,32 +158,19 @@ func nativeGuard(tls *libc.TLS, ctx uintptr, this value, argc int32, argv uintpt
 	return g.call(tls, ctx, this, argc, argv)
 }
 
-// overdue looks at the clock.
-func (v *vm) overdue() bool {
-	if v.halted == nil {
-		switch {
-		case v.done != nil && v.done.Err() != nil:
-			v.halted = v.done.Err()
-		case !time.Now().Before(v.deadline):
-			v.halted = errDeadline
-		}
-	}
-	return v.halted != nil
-}
-
 // steps is an upper bound of what a call costs, -1 when that is not known or
 // too much.
-func (v *vm) steps(kind guarding, this value, argc int32, argv uintptr) int {
+func (g *guards) steps(kind guarding, this value, argc int32, argv uintptr) int {
 	switch kind {
 	case guardSearch:
 		n := textLength(this)
 		return n * max(min(textLength(argument(argc, argv, 0)), n), 1) // what is longer is not in it
 	case guardNormalize:
-		return v.marks(this)
+		return g.marks(this)
 	case guardConcat:
-		n := v.elements(this)
+		n := g.elements(this)
 		for i := int32(0); i < argc && n >= 0; i++ {
-			more := v.elements(argument(argc, argv, i))
+			more := g.elements(argument(argc, argv, i))
 			if n += more; more < 0 || n > maxElements {
 				n = -1
 			}
@@ -176,7 +178,7 @@ func (v *vm) steps(kind guarding, this value, argc int32, argv uintptr) int {
 		return n
 	case guardArray, guardFind, guardSort, guardTyped:
 	}
-	n := v.elements(this)
+	n := g.elements(this)
 	if n < 0 || n > maxElements {
 		return -1
 	}
@@ -211,7 +213,7 @@ func textLength(x value) int {
 
 // elements is the length of what a method of arrays is called on, -1 when it
 // can only be known by asking a script.
-func (v *vm) elements(x value) int {
+func (g *guards) elements(x value) int {
 	if !isObject(x) {
 		if isText(x) {
 			return textLength(x)
@@ -230,7 +232,7 @@ func (v *vm) elements(x value) int {
 			return -1
 		}
 		for i, p := range propertiesOf(o) {
-			if p.Fatom == v.length {
+			if p.Fatom == g.length {
 				if flagsOf(p)&lib.MJS_PROP_TMASK != 0 {
 					return -1
 				}
@@ -266,7 +268,7 @@ func lengthOf(x value) int {
 
 // slowToSort reports that comparing the elements as strings may take long, or
 // calls scripts: then a function does it, and the clock is looked at.
-func (v *vm) slowToSort(this value) bool {
+func slowToSort(this value) bool {
 	if !isObject(this) {
 		return false
 	}
@@ -288,7 +290,7 @@ func (v *vm) slowToSort(this value) bool {
 
 // marks is the cost of normalizing a string: -1 when it has too long a run of
 // combining characters, which are sorted one by one.
-func (v *vm) marks(x value) int {
+func (g *guards) marks(x value) int {
 	if !isText(x) {
 		return 0
 	}
@@ -296,9 +298,9 @@ func (v *vm) marks(x value) int {
 	if n < maxMarks {
 		return n
 	}
-	s, ok := v.text(x)
+	s, ok := g.realm.text(x)
 	if !ok {
-		v.free(lib.XJS_GetException(v.tls, v.ctx))
+		g.realm.dropException()
 		return -1
 	}
 	run := 0

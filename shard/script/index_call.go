@@ -40,7 +40,7 @@ type Argument struct {
 	Number float64 // of a number
 	True   bool    // of a boolean
 
-	start, end int // of Text, in what the VM has written
+	start, end int // of Text, in callReader.texts
 }
 
 // ArgumentKind is the kind of an Argument.
@@ -81,10 +81,11 @@ func (r *Refusal) Error() string { return r.Name + ": " + r.Message }
 
 // Index runs the functions of a program over the JSON text of a document, as Map does with
 // those that emit.
-func (vm *MapVM) Index(ctx caller, doc []byte, calls Calls) error {
-	vm.host.calls = calls
-	defer func() { vm.host.calls = nil }()
-	return vm.run(ctx, doc, calls)
+func (m *MapVM) Index(ctx caller, doc []byte, calls Calls) error {
+	e := &m.vm.emitter
+	e.calls = calls
+	defer func() { e.calls = nil }()
+	return m.run(ctx, doc, calls)
 }
 
 // optionNames are the members of options, in the order of Call.option.
@@ -99,86 +100,140 @@ func (c *Call) option(i int) *Argument {
 func nativeIndex(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
-	if v.host.onlyCount {
-		v.host.emitted = true
+	return v.emitter.index(v.set.indexArguments, argc, argv)
+}
+
+// index takes a call of index(), which has n arguments before its options.
+func (e *emitter) index(n int, argc int32, argv uintptr) value {
+	if e.counts() {
 		return undefined()
 	}
-	switch v.host.emit {
+	switch e.state {
 	case emitNothing:
 		return undefined()
 	case emitBusy: // a getter of the options of a call
-		return v.throw("index is called while a call of it is made")
+		return e.realm.throw("index is called while a call of it is made")
 	case emitRows:
 	}
-	v.host.emit = emitBusy
-	mark := len(v.out)
-	defer func() {
-		v.host.emit = emitRows
-		v.out = v.out[:mark]
-	}()
-	c := &v.host.call
-	if !v.readCall(c, argc, argv) {
+	e.state = emitBusy
+	defer func() { e.state = emitRows }()
+	if !e.reader.read(n, argc, argv) {
 		return exceptionValue()
 	}
-	if err := v.host.calls.Call(c); err != nil {
-		return v.refuse(err)
+	if err := e.calls.Call(&e.reader.call); err != nil {
+		return e.refuse(err)
 	}
 	return undefined()
 }
 
-// readCall reads the arguments of a call. It is false when an exception is pending.
-func (v *vm) readCall(c *Call, argc int32, argv uintptr) bool {
-	n := v.set.indexArguments
-	c.Arguments = c.Arguments[:0]
+// refuse throws a refusal, or ends the script for another error.
+func (e *emitter) refuse(err error) value {
+	var r *Refusal
+	if !errors.As(err, &r) {
+		return e.realm.abort(err)
+	}
+	name := e.realm.newText(r.Name)
+	defer e.realm.free(name)
+	message := e.realm.newText(r.Message)
+	defer e.realm.free(message)
+	if isException(name) || isException(message) {
+		return exceptionValue()
+	}
+	x := e.sandbox.invoke("refuse", name, message)
+	if !isException(x) {
+		e.realm.free(x)
+		return e.realm.throw(r.Message)
+	}
+	return x
+}
+
+// callReader reads the arguments of index().
+type callReader struct {
+	realm   *realm
+	encoder *encoder       // which knows the objects that have nothing hidden
+	options [4]lib.TJSAtom // as optionNames has them
+	limit   int            // bytes of texts
+	texts   []byte         // of the arguments, one after the other
+	call    Call           // the last one that was read
+}
+
+// open makes what the reader needs of a realm.
+func (r *callReader) open() (err error) {
+	for i, name := range optionNames() {
+		if r.options[i], err = r.realm.newAtom(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *callReader) close() {
+	for _, atom := range r.options {
+		r.realm.freeAtom(atom)
+	}
+}
+
+// shrink gives back the memory that one large call has left.
+func (r *callReader) shrink() {
+	if cap(r.texts) > keepBuffer {
+		r.texts = nil
+	}
+}
+
+// read reads a call with n arguments before its options. It is false when an exception
+// is pending.
+func (r *callReader) read(n int, argc int32, argv uintptr) bool {
+	c := &r.call
+	c.Arguments, r.texts = c.Arguments[:0], r.texts[:0]
 	for i := range n {
 		c.Arguments = append(c.Arguments, Argument{})
-		if !v.readArgument(&c.Arguments[i], argument(argc, argv, int32(i))) {
+		if !r.readArgument(&c.Arguments[i], argument(argc, argv, int32(i))) {
 			return false
 		}
 	}
 	options := argument(argc, argv, int32(n))
 	c.Store, c.Index, c.Facet, c.Boost = Argument{}, Argument{}, Argument{}, Argument{}
-	if !v.readArgument(&c.Options, options) || c.Options.Kind == Object && !v.readOptions(c, options) {
+	if !r.readArgument(&c.Options, options) || c.Options.Kind == Object && !r.readOptions(options) {
 		return false
 	}
-	for i := range c.Arguments { // now that out moves no more
-		c.Arguments[i].Text = v.out[c.Arguments[i].start:c.Arguments[i].end]
+	for i := range c.Arguments { // now that texts moves no more
+		c.Arguments[i].Text = r.texts[c.Arguments[i].start:c.Arguments[i].end]
 	}
-	c.Options.Text = v.out[c.Options.start:c.Options.end]
-	for i := range v.options {
+	c.Options.Text = r.texts[c.Options.start:c.Options.end]
+	for i := range r.options {
 		a := c.option(i)
-		a.Text = v.out[a.start:a.end]
+		a.Text = r.texts[a.start:a.end]
 	}
 	return true
 }
 
 // readOptions reads the members of options: where they lie when they are plain, otherwise
 // through the engine, which runs getters.
-func (v *vm) readOptions(c *Call, options value) bool {
-	object := objectAt(addressOf(options))
-	plain := v.ordinary(object)
+func (r *callReader) readOptions(options value) bool {
+	c, object := &r.call, objectAt(addressOf(options))
+	plain := r.encoder.ordinary(object)
 	for i, p := range propertiesOf(object) {
 		if !plain {
 			break
 		}
-		at := v.optionOf(p.Fatom)
+		at := r.optionOf(p.Fatom)
 		if at < 0 {
 			continue
 		}
-		if plain = flagsOf(p)&lib.MJS_PROP_TMASK == 0; plain && !v.readArgument(c.option(at), propertyAt(object, i)) {
+		if plain = flagsOf(p)&lib.MJS_PROP_TMASK == 0; plain && !r.readArgument(c.option(at), propertyAt(object, i)) {
 			return false
 		}
 	}
 	if plain {
 		return true
 	}
-	for i, atom := range v.options {
-		x := lib.XJS_GetPropertyInternal(v.tls, v.ctx, options, atom, options, 0)
+	for i, atom := range r.options {
+		x := r.realm.member(options, atom)
 		if isException(x) {
 			return false
 		}
-		ok := v.readArgument(c.option(i), x)
-		v.free(x)
+		ok := r.readArgument(c.option(i), x)
+		r.realm.free(x)
 		if !ok {
 			return false
 		}
@@ -186,8 +241,8 @@ func (v *vm) readOptions(c *Call, options value) bool {
 	return true
 }
 
-func (v *vm) optionOf(atom lib.TJSAtom) int {
-	for i, option := range v.options {
+func (r *callReader) optionOf(atom lib.TJSAtom) int {
+	for i, option := range r.options {
 		if atom == option {
 			return i
 		}
@@ -196,8 +251,8 @@ func (v *vm) optionOf(atom lib.TJSAtom) int {
 }
 
 // readArgument reads a value. It is false when an exception is pending.
-func (v *vm) readArgument(a *Argument, x value) bool {
-	*a = Argument{start: len(v.out), end: len(v.out)}
+func (r *callReader) readArgument(a *Argument, x value) bool {
+	*a = Argument{start: len(r.texts), end: len(r.texts)}
 	switch int32(x.Ftag) {
 	case lib.EJS_TAG_UNDEFINED:
 		a.Kind = Undefined
@@ -211,13 +266,13 @@ func (v *vm) readArgument(a *Argument, x value) bool {
 		a.Kind, a.True = Boolean, *(*int32)(unsafe.Pointer(&x)) != 0
 	case lib.EJS_TAG_STRING, lib.EJS_TAG_STRING_ROPE:
 		a.Kind = Text
-		if !v.readText(x) {
+		if !r.readText(x) {
 			return false
 		}
-		a.end = len(v.out)
+		a.end = len(r.texts)
 	case lib.EJS_TAG_OBJECT:
 		a.Kind = Object
-		if lib.XJS_IsFunction(v.tls, v.ctx, x) != 0 {
+		if r.realm.isFunction(x) {
 			a.Kind = OtherValue
 		}
 	default:
@@ -226,69 +281,39 @@ func (v *vm) readArgument(a *Argument, x value) bool {
 	return true
 }
 
-// readText appends a string to out.
-func (v *vm) readText(x value) bool {
+// readText appends a string to texts.
+func (r *callReader) readText(x value) bool {
 	n := textLength(x)
-	if len(v.out)+n > v.host.outLimit { // before it is put together, if it is a rope
-		v.abort(v.errCallTooLarge())
+	if len(r.texts)+n > r.limit { // before it is put together, if it is a rope
+		r.realm.abort(r.errTooLarge())
 		return false
 	}
-	if n > longWork && v.overdue() {
-		v.abort(v.halted)
+	if n > longWork && r.realm.limits.overdue() {
+		r.realm.abort(r.realm.limits.halted)
 		return false
 	}
 	if int32(x.Ftag) == lib.EJS_TAG_STRING {
 		latin, wide := stringAt(addressOf(x))
 		if wide != nil {
-			v.out = appendUTF16(v.out, wide)
+			r.texts = appendUTF16(r.texts, wide)
 		} else {
-			v.out = appendLatin1(v.out, latin)
+			r.texts = appendLatin1(r.texts, latin)
 		}
 		return true
 	}
-	p := lib.XJS_ToCStringLen2(v.tls, v.ctx, v.scratch, x, 0)
+	p := lib.XJS_ToCStringLen2(r.realm.tls, r.realm.ctx, r.realm.scratch, x, 0)
 	if p == 0 {
 		return false
 	}
-	size := *(*uintptr)(pointer(v.scratch))
-	v.out = appendValid(v.out, unsafe.Slice((*byte)(pointer(p)), size))
-	lib.XJS_FreeCString(v.tls, v.ctx, p)
+	size := *(*uintptr)(pointer(r.realm.scratch))
+	r.texts = appendValid(r.texts, unsafe.Slice((*byte)(pointer(p)), size))
+	lib.XJS_FreeCString(r.realm.tls, r.realm.ctx, p)
 	return true
 }
 
-// errCallTooLarge is that of a call whose texts go beyond what a VM may write.
-func (v *vm) errCallTooLarge() error {
-	return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "The script gives more than " + strconv.FormatInt(int64(v.host.outLimit)>>20, 10) + " MB to a call of index."}
-}
-
-// refuse throws a refusal, or ends the script for another error.
-func (v *vm) refuse(err error) value {
-	var r *Refusal
-	if !errors.As(err, &r) {
-		return v.abort(err)
-	}
-	name := v.newText(r.Name)
-	defer v.free(name)
-	message := v.newText(r.Message)
-	defer v.free(message)
-	if isException(name) || isException(message) {
-		return exceptionValue()
-	}
-	x := v.invoke("refuse", name, message)
-	if !isException(x) {
-		v.free(x)
-		return v.throw(r.Message)
-	}
-	return x
-}
-
-// newText makes a string.
-func (v *vm) newText(s string) value {
-	p, err := v.input([]byte(s))
-	if err != nil {
-		return v.abort(err)
-	}
-	return lib.XJS_NewStringLen(v.tls, v.ctx, p, libc.Tsize_t(len(s)))
+// errTooLarge is that of a call whose texts go beyond what a VM may write.
+func (r *callReader) errTooLarge() error {
+	return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "The script gives more than " + strconv.FormatInt(int64(r.limit)>>20, 10) + " MB to a call of index."}
 }
 
 func appendLatin1(dst, s []byte) []byte {

@@ -24,6 +24,8 @@ import (
 // they were. The values of their members are held, so that nothing else can come
 // to lie where they are.
 type intrinsics struct {
+	realm   *realm
+	sandbox *sandbox
 	objects []intrinsic
 	names   []lib.TJSShapeProperty // of all objects, one after the other
 	members []value                // likewise: values, or getter and setter
@@ -46,15 +48,15 @@ const objectMarks = 1<<1 | fastArray
 // lockdown freezes the built-in objects of a new context that scripts can reach,
 // and notes how those are that they may change. It is for after the sandbox's own
 // script.
-func (v *vm) lockdown() bool {
-	changeable := v.changeable()
-	like := v.property(v.api, "frozenFunction") // which api holds
-	v.free(like)
+func (k *intrinsics) lockdown() bool {
+	changeable := k.changeable()
+	like := k.sandbox.member("frozenFunction") // which api holds
+	k.realm.free(like)
 	if !isObject(like) {
 		return false
 	}
-	v.intrinsics.frozen = objectAt(addressOf(like)).Fshape
-	reached := v.roots()
+	k.frozen = objectAt(addressOf(like)).Fshape
+	reached := k.roots()
 	seen := make(map[uintptr]struct{}, 1024)
 	for _, address := range reached {
 		seen[address] = struct{}{}
@@ -67,7 +69,7 @@ func (v *vm) lockdown() bool {
 	}
 	for i := 0; i < len(reached); i++ {
 		address := reached[i]
-		if !v.instantiate(address) {
+		if !k.instantiate(address) {
 			return false
 		}
 		o := objectAt(address)
@@ -84,25 +86,24 @@ func (v *vm) lockdown() bool {
 				reach(addressOf(x))
 			}
 		}
-		if _, ok := changeable[address]; !ok && !v.freeze(o) {
+		if _, ok := changeable[address]; !ok && !k.freeze(o) {
 			return false
 		}
 	}
 	for address := range changeable {
-		if address != addressOf((*lib.TJSContext)(pointer(v.ctx)).Fglobal_obj) {
-			v.note(address)
+		if address != addressOf(k.realm.context().Fglobal_obj) {
+			k.note(address)
 		}
 	}
-	v.noteGlobals()
 	return true
 }
 
 // changeable are the objects that scripts may change.
-func (v *vm) changeable() map[uintptr]struct{} {
-	ctx := (*lib.TJSContext)(pointer(v.ctx))
+func (k *intrinsics) changeable() map[uintptr]struct{} {
+	ctx := k.realm.context()
 	out := map[uintptr]struct{}{addressOf(ctx.Fglobal_obj): {}, addressOf(ctx.Fglobal_var_obj): {}}
-	list := v.property(v.api, "changeable")
-	defer v.free(list)
+	list := k.sandbox.member("changeable")
+	defer k.realm.free(list)
 	if isObject(list) {
 		objects, _ := elementsOf(objectAt(addressOf(list)))
 		for _, x := range objects {
@@ -114,8 +115,8 @@ func (v *vm) changeable() map[uintptr]struct{} {
 
 // roots are the objects that the context itself refers to: some can be reached by
 // scripts only through what they make, as an iterator.
-func (v *vm) roots() (out []uintptr) {
-	ctx, rt := (*lib.TJSContext)(pointer(v.ctx)), (*lib.TJSRuntime)(pointer(v.rt))
+func (k *intrinsics) roots() (out []uintptr) {
+	ctx, rt := k.realm.context(), (*lib.TJSRuntime)(pointer(k.realm.rt))
 	values := []value{
 		ctx.Fglobal_obj, ctx.Fglobal_var_obj, ctx.Feval_obj, ctx.Ffunction_proto, ctx.Ffunction_ctor, ctx.Farray_ctor, ctx.Fregexp_ctor,
 		ctx.Fpromise_ctor, ctx.Fiterator_ctor, ctx.Fasync_iterator_proto, ctx.Farray_proto_values, ctx.Fthrow_type_error,
@@ -132,18 +133,18 @@ func (v *vm) roots() (out []uintptr) {
 
 // instantiate makes the members of a built-in object that the engine makes when
 // they are first read.
-func (v *vm) instantiate(address uintptr) bool {
+func (k *intrinsics) instantiate(address uintptr) bool {
 	o := objectAt(address)
 	for i := range propertiesOf(o) {
 		p := propertiesOf(o)[i] // the shape may have been replaced
 		if p.Fatom == 0 || flagsOf(p)&lib.MJS_PROP_TMASK != lib.MJS_PROP_AUTOINIT {
 			continue
 		}
-		x := lib.XJS_GetPropertyInternal(v.tls, v.ctx, objectValue(address), p.Fatom, objectValue(address), 0)
+		x := k.realm.member(objectValue(address), p.Fatom)
 		if isException(x) {
 			return false
 		}
-		v.free(x)
+		k.realm.free(x)
 	}
 	return true
 }
@@ -151,12 +152,12 @@ func (v *vm) instantiate(address uintptr) bool {
 // freeze freezes a built-in object. Of the functions that have nothing but a length
 // and a name each gets the shape of one that was made frozen, so that most of five
 // hundred need none of their own.
-func (v *vm) freeze(o *lib.TJSObject) bool {
+func (k *intrinsics) freeze(o *lib.TJSObject) bool {
 	x := objectValue(uintptr(unsafe.Pointer(o)))
-	if lib.XJS_PreventExtensions(v.tls, v.ctx, x) < 0 {
+	if lib.XJS_PreventExtensions(k.realm.tls, k.realm.ctx, x) < 0 {
 		return false
 	}
-	if v.shareShape(o) {
+	if k.shareShape(o) {
 		return true
 	}
 	for i := range propertiesOf(o) {
@@ -165,7 +166,7 @@ func (v *vm) freeze(o *lib.TJSObject) bool {
 		if flagsOf(p)&lib.MJS_PROP_TMASK != lib.MJS_PROP_GETSET {
 			flags |= lib.MJS_PROP_HAS_WRITABLE
 		}
-		if p.Fatom != 0 && lib.XJS_DefineProperty(v.tls, v.ctx, x, p.Fatom, undefined(), undefined(), undefined(), flags) < 0 {
+		if p.Fatom != 0 && lib.XJS_DefineProperty(k.realm.tls, k.realm.ctx, x, p.Fatom, undefined(), undefined(), undefined(), flags) < 0 {
 			return false
 		}
 	}
@@ -174,9 +175,9 @@ func (v *vm) freeze(o *lib.TJSObject) bool {
 
 // shareShape gives a function the shape of frozen ones, if it is that of a function
 // but for the flags. Both shapes are among those that the engine shares itself.
-func (v *vm) shareShape(o *lib.TJSObject) bool {
-	own, frozen := (*lib.TJSShape)(pointer(o.Fshape)), (*lib.TJSShape)(pointer(v.intrinsics.frozen))
-	mine, its := propertiesOf(o), shapeProperties(v.intrinsics.frozen)
+func (k *intrinsics) shareShape(o *lib.TJSObject) bool {
+	own, frozen := (*lib.TJSShape)(pointer(o.Fshape)), (*lib.TJSShape)(pointer(k.frozen))
+	mine, its := propertiesOf(o), shapeProperties(k.frozen)
 	if frozen.Fis_hashed == 0 || own.Fis_hashed == 0 || *references(o.Fshape) < 2 || own.Fproto != frozen.Fproto ||
 		o.Fclass_id != lib.EJS_CLASS_C_FUNCTION || len(mine) != len(its) || own.Fprop_size < frozen.Fprop_size {
 		return false
@@ -187,20 +188,20 @@ func (v *vm) shareShape(o *lib.TJSObject) bool {
 		}
 	}
 	*references(o.Fshape)--
-	*references(v.intrinsics.frozen)++
-	o.Fshape = v.intrinsics.frozen
+	*references(k.frozen)++
+	o.Fshape = k.frozen
 	return true
 }
 
 // note takes down how an object is.
-func (v *vm) note(address uintptr) {
-	k, o := &v.intrinsics, objectAt(address)
+func (k *intrinsics) note(address uintptr) {
+	o := objectAt(address)
 	properties := propertiesOf(o)
 	first := len(k.names)
 	k.names = append(k.names, properties...)
 	k.members = append(k.members, membersOf(o, len(properties))...)
 	for i, p := range properties {
-		v.hold(p, k.members[first+i], 1)
+		k.realm.hold(p, k.members[first+i], 1)
 	}
 	k.objects = append(k.objects, intrinsic{
 		address, (*lib.TJSShape)(pointer(o.Fshape)).Fproto, o.F__ccgo16 & objectMarks, first, len(k.names),
@@ -208,12 +209,12 @@ func (v *vm) note(address uintptr) {
 }
 
 // hold holds what a member refers to, or lets go of it.
-func (v *vm) hold(p lib.TJSShapeProperty, x value, by int) {
+func (r *realm) hold(p lib.TJSShapeProperty, x value, by int) {
 	refer := func(x value) {
 		if by > 0 {
-			lib.XDupValue(v.tls, v.ctx, x)
+			r.dup(x)
 		} else {
-			v.free(x)
+			r.free(x)
 		}
 	}
 	switch {
@@ -228,9 +229,9 @@ func (v *vm) hold(p lib.TJSShapeProperty, x value, by int) {
 		refer(x)
 	}
 	if by > 0 {
-		lib.XJS_DupAtom(v.tls, v.ctx, p.Fatom)
+		lib.XJS_DupAtom(r.tls, r.ctx, p.Fatom)
 	} else {
-		lib.XJS_FreeAtom(v.tls, v.ctx, p.Fatom)
+		r.freeAtom(p.Fatom)
 	}
 }
 
@@ -256,12 +257,10 @@ func bytesEqual[T any](a, b []T) bool {
 }
 
 // letGo ends the holding of what lockdown has noted.
-func (v *vm) letGo() {
-	k := &v.intrinsics
+func (k *intrinsics) letGo() {
 	for i, p := range k.names {
-		v.hold(p, k.members[i], -1)
+		k.realm.hold(p, k.members[i], -1)
 	}
-	v.letGoGlobals()
 }
 
 // references counts who refers to something in the engine's memory.

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"time"
 
-	"modernc.org/libc"
-	lib "modernc.org/libquickjs"
-
 	"divan/shard/fairqueue"
 	"divan/storage/fault"
 )
@@ -89,16 +86,16 @@ func (v *vm) makeRoom(texts ...[]byte) error {
 	v.leaveRoom()
 	l, began := v.lease, time.Now()
 	l.turn.Leave(began)
-	if err := v.set.engine.rooms[l.kind.group()][size].Acquire(v.done, &v.room.turn, l.flow, began, l.patience); err != nil {
+	if err := v.set.engine.rooms[l.kind.group()][size].Acquire(v.limits.done, &v.room.turn, l.flow, began, l.patience); err != nil {
 		l.turn.Abandon()
 		return err
 	}
 	v.room.bytes = roomSizes[size].bytes
-	if err := l.turn.Return(v.done, time.Now()); err != nil {
+	if err := l.turn.Return(v.limits.done, time.Now()); err != nil {
 		v.leaveRoom()
 		return err
 	}
-	v.deadline = v.deadline.Add(time.Since(began))
+	v.limits.deadline = v.limits.deadline.Add(time.Since(began))
 	v.limitMemory()
 	return nil
 }
@@ -113,6 +110,4 @@ func (v *vm) leaveRoom() {
 	v.limitMemory()
 }
 
-func (v *vm) limitMemory() {
-	lib.XJS_SetMemoryLimit(v.tls, v.rt, libc.Tsize_t(v.set.engine.o.Memory+v.room.bytes))
-}
+func (v *vm) limitMemory() { v.realm.limitMemory(v.set.engine.o.Memory + v.room.bytes) }

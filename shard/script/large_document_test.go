@@ -169,7 +169,7 @@ func TestWeigh(t *testing.T) {
 		v, err := newVM(1 << 30)
 		must(t, err)
 		before := v.bytes()
-		x, err := v.parse([]byte(list))
+		x, err := v.realm.parse([]byte(list))
 		must(t, err)
 		if isException(x) {
 			t.Fatal(name)
@@ -177,7 +177,7 @@ func TestWeigh(t *testing.T) {
 		if took, said := v.bytes()-before, weigh([][]byte{[]byte(list)}); 2*took > said+said/8 {
 			t.Errorf("%s: %d bytes take %d, %d for each, and are said to take %d when they are read-only", name, len(list), took, took/int64(len(list)), said)
 		}
-		v.free(x)
+		v.realm.free(x)
 		v.close()
 	}
 }

@@ -55,11 +55,11 @@ func propertyAt(o *lib.TJSObject, i int) value {
 
 // atomName is the name that an atom stands for: Latin-1, or UTF-16. It is false
 // for symbols and array indexes.
-func (v *vm) atomName(atom lib.TJSAtom) (latin []byte, wide []uint16, ok bool) {
+func atomName(r *realm, atom lib.TJSAtom) (latin []byte, wide []uint16, ok bool) {
 	if atom&taggedAtom != 0 {
 		return nil, nil, false
 	}
-	table := (*lib.TJSRuntime)(pointer(v.rt)).Fatom_array
+	table := (*lib.TJSRuntime)(pointer(r.rt)).Fatom_array
 	address := *(*uintptr)(pointer(table + uintptr(atom)*unsafe.Sizeof(uintptr(0))))
 	if *(*uint32)(pointer(address + 4))>>atomTypeBits != atomString {
 		return nil, nil, false
@@ -97,8 +97,8 @@ type prototype struct {
 }
 
 // prototypeOf remembers the prototype of a class of objects.
-func (v *vm) prototypeOf(class uintptr) prototype {
-	table := (*lib.TJSContext)(pointer(v.ctx)).Fclass_proto
+func prototypeOf(r *realm, class uintptr) prototype {
+	table := r.context().Fclass_proto
 	p := prototype{address: addressOf(*(*value)(pointer(table + class*argSize)))}
 	o := objectAt(p.address)
 	p.shape = o.Fshape

@@ -130,17 +130,3 @@ func (e *Engine) end(l *lease, now time.Time) {
 	l.seat.Holder = nil
 	e.leases.Put(l)
 }
-
-// yield lets others have their turn when this one has lasted long enough. The time that
-// they take is not the script's. When there is no turn any more the call ends.
-func (v *vm) yield(now time.Time) {
-	t := &v.lease.turn
-	if !t.Wanted(now) || v.halted != nil {
-		return
-	}
-	waited, err := t.Yield(v.done, now)
-	v.deadline = v.deadline.Add(waited)
-	if err != nil && v.halted == nil {
-		v.halted = err
-	}
-}

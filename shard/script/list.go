@@ -51,13 +51,13 @@ func (d *Design) List(ctx context.Context, name string, head, req []byte, stream
 	defer d.set.release(v)
 	timeout := d.set.engine.o.Timeout()
 	v.begin(ctx, timeout)
-	v.host.list = &listing{ListStream: stream, timeout: timeout, account: fairqueue.CallerOf(ctx).Account}
-	defer func() { v.host.list = nil }()
+	v.list = &listing{ListStream: stream, timeout: timeout, account: fairqueue.CallerOf(ctx).Account}
+	defer func() { v.list = nil }()
 	f, err := d.function(v, "lists", name)
 	if err != nil {
 		return err
 	}
-	defer v.free(f)
+	defer v.realm.free(f)
 	defer d.set.engine.called.ended("runList", time.Now())
 	return v.runWith("runList", f, [][]byte{head, req}, nothing)
 }
@@ -66,12 +66,12 @@ func (d *Design) List(ctx context.Context, name string, head, req []byte, stream
 func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte) error) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
-	s, ok := v.text(argument(argc, argv, 0))
+	s, ok := v.realm.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()
 	}
 	if err := v.outside(true, func(l *listing) error { return f(l, []byte(s)) }); err != nil {
-		return v.abort(err)
+		return v.realm.abort(err)
 	}
 	return undefined()
 }
@@ -97,11 +97,11 @@ func nativeRow(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) (result va
 	case errors.Is(err, io.EOF) || err == nil && row == nil:
 		return undefined()
 	case err != nil:
-		return v.abort(err)
+		return v.realm.abort(err)
 	}
-	x, err := v.parse(row)
+	x, err := v.realm.parse(row)
 	if err != nil {
-		return v.abort(err)
+		return v.realm.abort(err)
 	}
 	return x
 }

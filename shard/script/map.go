@@ -3,8 +3,6 @@ package script
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,7 +32,7 @@ type Mapper struct {
 // kind CompilationError.
 func (e *Engine) Mapper(ctx context.Context, p Program) (*Mapper, error) {
 	m := &Mapper{pure: true}
-	m.set = functionSet{engine: e, name: p.Instance, instance: p.Instance, kind: forIndexes, indexArguments: p.IndexArguments, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	m.set = functionSet{engine: e, name: p.Instance, instance: p.Instance, kind: forIndexes, indexArguments: p.IndexArguments, setUp: func(v *vm) error { return v.functions.load(p) }}
 	for _, source := range p.Maps {
 		u := analyse(source)
 		m.read = m.read.and(u.of(0))
@@ -48,49 +46,9 @@ func (e *Engine) Mapper(ctx context.Context, p Program) (*Mapper, error) {
 	return m, nil
 }
 
-func (v *vm) setUpMaps(p Program) error {
-	modules := []byte("null")
-	if p.Lib != nil {
-		modules = p.Lib
-	}
-	x, err := v.parse(slices.Concat([]byte(`{"views":{"lib":`), modules, []byte("}}")))
-	if err != nil {
-		return err
-	}
-	if isException(x) {
-		return v.takeError()
-	}
-	defer v.free(x)
-	if r := v.invoke("load", x); isException(r) {
-		return v.takeError()
-	}
-	v.analysed = true
-	for _, source := range p.Maps {
-		p, err := v.compile(source)
-		if err != nil {
-			return err
-		}
-		v.programs = append(v.programs, p)
-		v.analysed = v.analysed && p.expression
-	}
-	return nil
-}
-
-// makeFunctions makes the functions of an index, once in each use of the vm.
-func (v *vm) makeFunctions() error {
-	for i := len(v.functions); i < len(v.programs); i++ {
-		f, err := v.function(&v.programs[i])
-		if err != nil {
-			return err
-		}
-		v.functions = append(v.functions, f)
-	}
-	return nil
-}
-
 // MapVM runs a program. It is for one goroutine at a time.
 type MapVM struct {
-	*vm
+	vm     *vm
 	mapper *Mapper
 }
 
@@ -134,7 +92,7 @@ func (e *FunctionError) Error() string { return e.Err.Error() }
 func (e *FunctionError) Unwrap() error { return e.Err }
 
 // Fresh reports whether nothing has run in the VM before it was acquired.
-func (vm *MapVM) Fresh() bool { return vm.idleSince.IsZero() }
+func (m *MapVM) Fresh() bool { return m.vm.idleSince.IsZero() }
 
 // OfDocument reports whether an error of Map or Index is the fault of the document: it
 // needs more than a document may need, and an index goes on without it. The other
@@ -152,51 +110,49 @@ func OutOfMemory(err error) bool { return errors.Is(err, errOutOfMemory) }
 // error means that the document cannot be mapped, and that the VM cannot go on:
 // time, memory or the stack are over, there are too many rows, or a function threw
 // what CouchDB calls fatal. It is a FunctionError once a function was called.
-func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
-	vm.host.rows = rows
-	began, called := time.Now(), &vm.set.engine.called
+func (m *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
+	e := &m.vm.emitter
+	e.rows = rows
+	began, called := time.Now(), &m.mapper.set.engine.called
 	defer func() {
-		vm.host.rows = nil
+		e.rows = nil
 		called.maps.ended(began)
-		called.emits.Add(vm.host.emits)
-		vm.host.emits = 0
+		called.emits.Add(e.emits)
+		e.emits = 0
 	}()
-	return vm.run(ctx, doc, rows)
+	return m.run(ctx, doc, rows)
 }
 
-// taker takes what functions give of a document: Rows or Calls.
-type taker interface{ Drop(fn int) }
-
 // run runs all functions over a document.
-func (vm *MapVM) run(ctx caller, doc []byte, t taker) error {
-	v := vm.vm
-	if err := v.stopped(); err != nil {
+func (m *MapVM) run(ctx caller, doc []byte, t taker) error {
+	v := m.vm
+	if err := v.limits.stopped(); err != nil {
 		return err
 	}
 	v.begin(ctx, v.set.engine.o.Timeout())
-	if v.yield(v.polled); v.halted != nil {
-		return v.stopped()
+	if v.limits.yield(v.limits.polled); v.limits.halted != nil {
+		return v.limits.stopped()
 	}
-	v.host.taker = t
-	defer func() { v.host.taker = nil }()
-	if err := v.makeFunctions(); err != nil {
+	v.emitter.taker = t
+	defer func() { v.emitter.taker = nil }()
+	if err := v.functions.make(); err != nil {
 		return err
 	}
 	d := document{text: doc}
 	defer func() {
-		v.free(d.value)
+		v.realm.free(d.value)
 		v.leaveRoom()
 	}()
-	defer v.dropPromises()
-	if err := vm.open(&d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
+	defer v.functions.dropPromises()
+	if err := m.open(&d, !m.mapper.read.all && v.functions.analysed && v.encoder.object.untouched()); err != nil {
 		return err
 	}
-	for i := range v.functions {
-		if err := vm.mapOne(i, &d); err != nil {
+	for i := range v.functions.made {
+		if err := m.mapOne(i, &d); err != nil {
 			return &FunctionError{i, err}
 		}
 	}
-	return v.settleMaps(doc)
+	return m.settle(doc)
 }
 
 // document is one that is being mapped.
@@ -207,13 +163,13 @@ type document struct {
 }
 
 // open makes the value of a document, read-only if need be.
-func (vm *MapVM) open(d *document, projected bool) error {
-	v := vm.vm
-	v.free(d.value)
+func (m *MapVM) open(d *document, projected bool) error {
+	v := m.vm
+	v.realm.free(d.value)
 	d.value, d.projected = undefined(), false
 	text := d.text
 	if projected {
-		if v.joined, d.projected = project(v.joined[:0], text, vm.mapper.read.names); d.projected {
+		if v.joined, d.projected = project(v.joined[:0], text, m.mapper.read.names); d.projected {
 			text = v.joined
 		}
 	}
@@ -221,49 +177,50 @@ func (vm *MapVM) open(d *document, projected bool) error {
 	if err != nil {
 		return err
 	}
-	if d.value, err = v.parse(text); err != nil {
+	if d.value, err = v.realm.parse(text); err != nil {
 		return err
 	}
 	if isException(d.value) {
-		return v.takeError()
+		return v.exceptions.err()
 	}
-	if vm.mapper.pure && v.analysed {
+	if m.mapper.pure && v.functions.analysed {
 		return nil
 	}
-	return v.seal(d.value)
+	return v.sandbox.seal(d.value)
 }
 
 // mapOne runs one function, twice if it may have seen what is missing in a part of
 // the document.
-func (vm *MapVM) mapOne(fn int, d *document) error {
-	v := vm.vm
-	if err := v.mapOnce(fn, d); err != nil {
+func (m *MapVM) mapOne(fn int, d *document) error {
+	v := m.vm
+	if err := m.mapOnce(fn, d); err != nil {
 		return err
 	}
-	if !d.projected || v.object.untouched() {
+	if !d.projected || v.encoder.object.untouched() {
 		return nil
 	}
-	v.host.taker.Drop(fn)
-	if err := vm.open(d, false); err != nil {
+	v.emitter.taker.Drop(fn)
+	if err := m.open(d, false); err != nil {
 		return err
 	}
-	return v.mapOnce(fn, d)
+	return m.mapOnce(fn, d)
 }
 
-// mapOnce gives what one function emits, or has indexed, to host.taker.
-func (v *vm) mapOnce(fn int, d *document) error {
-	v.out = v.out[:0]
-	v.host.fn, v.host.emit, v.host.refused = fn, emitRows, nil
-	r := v.call(v.functions[fn], undefined(), d.value)
-	v.host.emit = emitNothing
+// mapOnce gives what one function emits, or has indexed, to the taker.
+func (m *MapVM) mapOnce(fn int, d *document) error {
+	v := m.vm
+	v.encoder.cut(0)
+	v.emitter.begin(fn)
+	r := v.realm.call(v.functions.made[fn], undefined(), d.value)
+	v.emitter.end()
 	if !isException(r) {
-		v.returned(fn, r)
-		return v.host.refused
+		v.functions.returned(fn, r)
+		return v.emitter.refused
 	}
-	v.host.taker.Drop(fn)
-	t := v.thrown()
+	v.emitter.taker.Drop(fn)
+	t := v.exceptions.take()
 	if t == nil {
-		return v.stopped()
+		return v.limits.stopped()
 	}
 	if err := t.fatal(); err != nil {
 		return err
@@ -279,28 +236,4 @@ func (s *functionSet) what() string {
 		return "an index function"
 	}
 	return "a map function"
-}
-
-// errRowTooLarge is that of a row whose text goes beyond what a VM may write.
-func (v *vm) errRowTooLarge() error {
-	return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "The script emits a row of more than " + strconv.FormatInt(int64(v.host.outLimit)>>20, 10) + " MB."}
-}
-
-// takeError is the error of a pending exception that no script has thrown on
-// purpose.
-func (v *vm) takeError() error {
-	if t := v.thrown(); t != nil {
-		return t.fault()
-	}
-	return v.stopped()
-}
-
-// seal makes x and all that is in it read-only.
-func (v *vm) seal(x value) error {
-	r := v.invoke("seal", x)
-	if isException(r) {
-		return v.takeError()
-	}
-	v.free(r)
-	return nil
 }

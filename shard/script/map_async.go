@@ -19,16 +19,16 @@ type promised struct {
 }
 
 // returned takes what a map function has returned.
-func (v *vm) returned(fn int, r value) {
-	if isObject(r) && objectAt(addressOf(r)).Fclass_id == lib.EJS_CLASS_PROMISE && v.promiseAt(r) < 0 {
-		v.promises = append(v.promises, promised{fn, r})
+func (f *functions) returned(fn int, r value) {
+	if isObject(r) && objectAt(addressOf(r)).Fclass_id == lib.EJS_CLASS_PROMISE && f.promiseAt(r) < 0 {
+		f.promises = append(f.promises, promised{fn, r})
 		return
 	}
-	v.free(r)
+	f.realm.free(r)
 }
 
-func (v *vm) promiseAt(promise value) int {
-	return slices.IndexFunc(v.promises, func(p promised) bool { return addressOf(p.promise) == addressOf(promise) })
+func (f *functions) promiseAt(promise value) int {
+	return slices.IndexFunc(f.promises, func(p promised) bool { return addressOf(p.promise) == addressOf(promise) })
 }
 
 // maxRejections is how many unhandled promises of a document are watched.
@@ -40,14 +40,20 @@ const maxRejections = 16
 // want of stack, must be known.
 func nativeRejected(_ *libc.TLS, ctx uintptr, promise, _ value, handled int32, _ uintptr) {
 	v := vmOf(ctx)
-	at := v.promiseAt(promise)
+	if v.emitter.taker != nil {
+		v.functions.rejected(v.emitter.fn, promise, handled != 0)
+	}
+}
+
+// rejected takes a rejected promise of a function, and lets go of one that is handled.
+func (f *functions) rejected(fn int, promise value, handled bool) {
+	at := f.promiseAt(promise)
 	switch {
-	case v.host.taker == nil:
-	case handled != 0 && at >= 0:
-		v.free(v.promises[at].promise)
-		v.promises = slices.Delete(v.promises, at, at+1)
-	case handled == 0 && at < 0 && len(v.promises) < maxRejections:
-		v.promises = append(v.promises, promised{v.host.fn, lib.XDupValue(v.tls, v.ctx, promise)})
+	case handled && at >= 0:
+		f.realm.free(f.promises[at].promise)
+		f.promises = slices.Delete(f.promises, at, at+1)
+	case !handled && at < 0 && len(f.promises) < maxRejections:
+		f.promises = append(f.promises, promised{fn, f.realm.dup(promise)})
 	}
 }
 
@@ -55,19 +61,20 @@ func rejectionPointer(f func(*libc.TLS, uintptr, value, value, int32, uintptr)) 
 	return *(*uintptr)(unsafe.Pointer(&f))
 }
 
-// settleMaps runs what the map functions of a document have put off. Rows come
+// settle runs what the functions have put off for a document. Rows come
 // from what they do before they return: one that is emitted later, or a function
 // that ends later for want of stack, would lose rows.
-func (v *vm) settleMaps(document []byte) error {
-	v.host.emitted = false
+func (m *MapVM) settle(document []byte) error {
+	v, fs := m.vm, &m.vm.functions
+	v.emitter.emitted = false
 	v.settle()
-	last := len(v.functions) - 1
-	if err := v.stopped(); err != nil {
+	last := len(fs.made) - 1
+	if err := v.limits.stopped(); err != nil {
 		return &FunctionError{last, err}
 	}
-	if v.host.emitted {
-		if len(v.promises) > 0 {
-			last = v.promises[0].fn
+	if v.emitter.emitted {
+		if len(fs.promises) > 0 {
+			last = fs.promises[0].fn
 		}
 		reason := "The script emits a row when its map function has returned already."
 		if v.set.indexArguments > 0 {
@@ -75,13 +82,13 @@ func (v *vm) settleMaps(document []byte) error {
 		}
 		return &FunctionError{last, &fault.Error{Kind: fault.BadFunction, Code: "late_emit", Reason: reason}}
 	}
-	for _, p := range v.promises {
-		if lib.XJS_PromiseState(v.tls, v.ctx, p.promise) != lib.EJS_PROMISE_REJECTED {
+	for _, p := range fs.promises {
+		if lib.XJS_PromiseState(v.realm.tls, v.realm.ctx, p.promise) != lib.EJS_PROMISE_REJECTED {
 			continue
 		}
-		e := lib.XJS_PromiseResult(v.tls, v.ctx, p.promise)
-		t := v.describe(e)
-		v.free(e)
+		e := lib.XJS_PromiseResult(v.realm.tls, v.realm.ctx, p.promise)
+		t := v.exceptions.describe(e)
+		v.realm.free(e)
 		if err := t.fatal(); err != nil {
 			return &FunctionError{p.fn, err}
 		}
@@ -90,9 +97,9 @@ func (v *vm) settleMaps(document []byte) error {
 	return nil
 }
 
-func (v *vm) dropPromises() {
-	for _, p := range v.promises {
-		v.free(p.promise)
+func (f *functions) dropPromises() {
+	for _, p := range f.promises {
+		f.realm.free(p.promise)
 	}
-	v.promises = v.promises[:0]
+	f.promises = f.promises[:0]
 }

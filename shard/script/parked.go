@@ -70,7 +70,7 @@ func (e *Engine) cutLocked() {
 	p := &e.parked
 	databases, accounts := map[string]int64{}, map[account]int64{}
 	for v := range p.vms {
-		l := v.host.list
+		l := v.list
 		if l.cut {
 			return
 		}
@@ -84,24 +84,24 @@ func (e *Engine) cutLocked() {
 		if victim == nil {
 			return true
 		}
-		a, b := account{v.set.instance, v.host.list.account}, account{victim.set.instance, victim.host.list.account}
+		a, b := account{v.set.instance, v.list.account}, account{victim.set.instance, victim.list.account}
 		switch {
 		case databases[a.database] != databases[b.database]:
 			return databases[a.database] > databases[b.database]
 		case accounts[a] != accounts[b]:
 			return accounts[a] > accounts[b]
 		}
-		return v.host.list.since.Before(victim.host.list.since)
+		return v.list.since.Before(victim.list.since)
 	}
 	for v := range p.vms {
-		if v.host.list.sending && worse(v) {
+		if v.list.sending && worse(v) {
 			victim = v
 		}
 	}
 	if victim == nil {
 		return
 	}
-	l := victim.host.list
+	l := victim.list
 	l.cut = true
 	p.cut++
 	e.o.Logger.Info("a client that takes nothing of a list is cut off: too many of them wait", zap.String("database", victim.set.instance),
@@ -112,7 +112,7 @@ func (e *Engine) cutLocked() {
 // outside does what is not the script's own work: its time stands still, and others may
 // have its turn and its seat.
 func (v *vm) outside(sending bool, f func(*listing) error) (err error) {
-	l := v.host.list
+	l := v.list
 	if l == nil {
 		return errNoList
 	}
@@ -131,14 +131,14 @@ func (v *vm) outside(sending bool, f func(*listing) error) (err error) {
 		return err
 	}
 	now := time.Now()
-	if err = v.lease.seat.Return(v.done, now); err != nil {
+	if err = v.lease.seat.Return(v.limits.done, now); err != nil {
 		return err
 	}
 	v.set.engine.unpark(v)
-	if err = v.lease.turn.Return(v.done, now); err != nil {
+	if err = v.lease.turn.Return(v.limits.done, now); err != nil {
 		return err
 	}
-	v.deadline = time.Now().Add(l.timeout)
+	v.limits.deadline = time.Now().Add(l.timeout)
 	ended = false
 	return nil
 }

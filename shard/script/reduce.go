@@ -22,7 +22,7 @@ func (e *Engine) Reducer(ctx context.Context, instance, source string, lib []byt
 	keys := analyse(source).of(0)
 	r := &Reducer{keys: keys.all || len(keys.names) > 0}
 	key := keyOf(instance, []byte("reduce"), []byte(source), lib)
-	r.set = functionSet{engine: e, key: key, name: instance, instance: instance, kind: forIndexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	r.set = functionSet{engine: e, key: key, name: instance, instance: instance, kind: forIndexes, setUp: func(v *vm) error { return v.functions.load(p) }}
 	v, err := r.set.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	defer r.set.release(v)
 	defer r.set.engine.called.reduces.ended(time.Now())
 	v.begin(ctx, r.set.engine.o.Timeout())
-	if err := v.makeFunctions(); err != nil {
+	if err := v.functions.make(); err != nil {
 		return dst, err
 	}
 	v.joined = appendArray(v.joined[:0], values)
@@ -65,32 +65,32 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 		return dst, err
 	}
 	k := null()
-	if keys != nil && (r.keys || !v.analysed) {
-		if k, err = v.parse(keys); err != nil {
+	if keys != nil && (r.keys || !v.functions.analysed) {
+		if k, err = v.realm.parse(keys); err != nil {
 			return dst, err
 		}
-		defer v.free(k)
+		defer v.realm.free(k)
 	}
 	if isException(k) {
-		return dst, v.takeError()
+		return dst, v.exceptions.err()
 	}
-	x, err := v.parse(v.joined)
+	x, err := v.realm.parse(v.joined)
 	if err != nil {
 		return dst, err
 	}
-	defer v.free(x)
+	defer v.realm.free(x)
 	if isException(x) {
-		return dst, v.takeError()
+		return dst, v.exceptions.err()
 	}
-	v.out, v.path = v.out[:0], v.path[:0]
-	res := v.call(v.functions[0], undefined(), k, x, boolean(again))
-	defer v.free(res)
-	if !isException(res) && v.halted == nil && v.encodeOrNull(res) {
-		return append(dst, v.out...), nil
+	v.encoder.unwind(0)
+	res := v.realm.call(v.functions.made[0], undefined(), k, x, boolean(again))
+	defer v.realm.free(res)
+	if !isException(res) && v.limits.halted == nil && v.encoder.encodeOrNull(res) {
+		return append(dst, v.encoder.since(0)...), nil
 	}
-	t := v.thrown()
+	t := v.exceptions.take()
 	if t == nil {
-		return dst, v.stopped()
+		return dst, v.limits.stopped()
 	}
 	if err := t.fatal(); err != nil {
 		return dst, err

@@ -2,8 +2,6 @@ package script
 
 import (
 	_ "embed" // the script of the sandbox
-	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 	"unsafe"
@@ -21,23 +19,78 @@ var prelude string
 // maxLogLine is how much of one message of a script is logged, in bytes.
 const maxLogLine = 2 << 10
 
-// sandbox gives a new context what scripts expect to find there.
-func (v *vm) sandbox() error {
-	v.pollSoon()
-	if err := v.guards(); err != nil {
+// sandbox is the script that gives a realm what other scripts expect to find there.
+type sandbox struct {
+	realm      *realm
+	exceptions *exceptions
+	api        value // what it gives to Go
+	touched    bool  // it holds something of this use, which it has to forget
+}
+
+// setUp gives a new vm what scripts expect to find there.
+func (v *vm) setUp() error {
+	v.realm.pollSoon()
+	if err := v.guards.install(); err != nil {
 		return err
 	}
 	code, err := v.preludeCode()
 	if err != nil {
 		return err
 	}
-	make := lib.XJS_EvalFunction(v.tls, v.ctx, code) // which frees the code
-	if isException(make) {
-		return v.failed()
+	if err := v.sandbox.start(code, v.set.indexArguments > 0); err != nil {
+		return err
 	}
-	defer v.free(make)
-	host := lib.XJS_NewObject(v.tls, v.ctx)
-	defer v.free(host)
+	if !v.intrinsics.lockdown() {
+		return v.exceptions.failed()
+	}
+	v.globals.note()
+	v.encoder.watch()
+	return nil
+}
+
+// preludeCode is the compiled script of the sandbox. The first VM of the engine
+// compiles it: that takes as long as all else of a start together.
+func (v *vm) preludeCode() (value, error) {
+	r, e := &v.realm, v.set.engine
+	if text := e.prelude.Load(); text != nil {
+		p, err := r.input.write(*text)
+		if err != nil {
+			return exceptionValue(), err
+		}
+		code := lib.XJS_ReadObject(r.tls, r.ctx, p, libc.Tsize_t(len(*text)), lib.MJS_READ_OBJ_BYTECODE)
+		if isException(code) {
+			return code, v.exceptions.failed()
+		}
+		return code, nil
+	}
+	code, err := v.compiler.compileOnly(prelude)
+	if err != nil {
+		return exceptionValue(), err
+	}
+	if isException(code) {
+		return code, v.exceptions.failed()
+	}
+	p := lib.XJS_WriteObject(r.tls, r.ctx, r.scratch, code, lib.MJS_WRITE_OBJ_BYTECODE)
+	if p == 0 {
+		r.free(code)
+		return exceptionValue(), v.exceptions.failed()
+	}
+	defer lib.Xjs_free(r.tls, r.ctx, p)
+	text := slices.Clone(unsafe.Slice((*byte)(pointer(p)), *(*uintptr)(pointer(r.scratch))))
+	e.prelude.Store(&text)
+	return code, nil
+}
+
+// start runs the sandbox's script, whose compiled code it takes. index says whether scripts
+// have index().
+func (s *sandbox) start(code value, index bool) error {
+	install := s.realm.run(code)
+	if isException(install) {
+		return s.exceptions.failed()
+	}
+	defer s.realm.free(install)
+	host := lib.XJS_NewObject(s.realm.tls, s.realm.ctx)
+	defer s.realm.free(host)
 	for _, f := range []struct {
 		name   string
 		f      native
@@ -53,111 +106,95 @@ func (v *vm) sandbox() error {
 		{"send", nativeSend, 1},
 		{"row", nativeRow, 0},
 	} {
-		if f.name == "index" && v.set.indexArguments == 0 {
+		if f.name == "index" && !index {
 			continue
 		}
-		if !v.setProperty(host, f.name, v.newFunction(f.name, f.f, f.length)) {
-			return v.failed()
+		if !s.define(host, f.name, f.f, f.length) {
+			return s.exceptions.failed()
 		}
 	}
-	v.api = v.call(make, undefined(), host)
-	if isException(v.api) {
-		return v.failed()
+	s.api = s.realm.call(install, undefined(), host)
+	if isException(s.api) {
+		return s.exceptions.failed()
 	}
-	if !v.lockdown() {
-		return v.failed()
-	}
-	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
 }
 
-// preludeCode is the compiled script of the sandbox. The first VM of the engine
-// compiles it: that takes as long as all else of a start together.
-func (v *vm) preludeCode() (value, error) {
-	e := v.set.engine
-	if text := e.prelude.Load(); text != nil {
-		p, err := v.input(*text)
-		if err != nil {
-			return exceptionValue(), err
-		}
-		code := lib.XJS_ReadObject(v.tls, v.ctx, p, libc.Tsize_t(len(*text)), lib.MJS_READ_OBJ_BYTECODE)
-		if isException(code) {
-			return code, v.failed()
-		}
-		return code, nil
-	}
-	code, err := v.compileOnly(prelude)
+// define gives an object a member that is a native. It is false when an exception is
+// pending.
+func (s *sandbox) define(host value, name string, f native, length int32) bool {
+	r := s.realm
+	p, err := r.input.write([]byte(name))
 	if err != nil {
-		return exceptionValue(), err
+		return false
 	}
-	if isException(code) {
-		return code, v.failed()
+	x := lib.XJS_NewCFunction2(r.tls, r.ctx, nativePointer(f), p, length, lib.EJS_CFUNC_generic, 0)
+	if isException(x) {
+		return false
 	}
-	p := lib.XJS_WriteObject(v.tls, v.ctx, v.scratch, code, lib.MJS_WRITE_OBJ_BYTECODE)
-	if p == 0 {
-		v.free(code)
-		return exceptionValue(), v.failed()
+	if p, err = r.input.write([]byte(name)); err != nil {
+		r.free(x)
+		return false
 	}
-	defer lib.Xjs_free(v.tls, v.ctx, p)
-	text := slices.Clone(unsafe.Slice((*byte)(pointer(p)), *(*uintptr)(pointer(v.scratch))))
-	e.prelude.Store(&text)
-	return code, nil
+	return lib.XJS_SetPropertyStr(r.tls, r.ctx, host, p, x) >= 0 // which takes x
 }
 
-// invoke calls a function of the sandbox's script.
-func (v *vm) invoke(name string, args ...value) value {
-	f := v.property(v.api, name)
+// close frees what the script gave to Go.
+func (s *sandbox) close() { s.realm.free(s.api) }
+
+// member is a member of what the script gives to Go.
+func (s *sandbox) member(name string) value { return s.realm.property(s.api, name) }
+
+// invoke calls a function of the script.
+func (s *sandbox) invoke(name string, args ...value) value {
+	f := s.member(name)
 	if isException(f) {
 		return f
 	}
-	defer v.free(f)
-	return v.call(f, undefined(), args...)
+	defer s.realm.free(f)
+	return s.realm.call(f, undefined(), args...)
 }
 
-// nativeEmit is emit(key, value) of map functions.
-func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
-	v := vmOf(ctx)
-	defer v.contain(&result)
-	if v.set.indexArguments > 0 {
-		return undefined()
+// load gives the script a design document as JSON text: functions have it as "this", and
+// modules come from it.
+func (s *sandbox) load(ddoc []byte) error {
+	x, err := s.realm.parse(ddoc)
+	if err != nil {
+		return err
 	}
-	if v.host.onlyCount {
-		v.host.emitted = true
-		return undefined()
+	if isException(x) {
+		return s.exceptions.err()
 	}
-	switch v.host.emit {
-	case emitNothing:
-		return undefined()
-	case emitBusy: // a getter or toJSON of what is being emitted
-		return v.throw("emit is called while a row is made")
-	case emitRows:
-	}
-	if v.host.refused != nil {
-		return undefined()
-	}
-	v.host.emit = emitBusy
-	defer func() { v.host.emit = emitRows }()
-	key := len(v.out)
-	if !v.encodeOrNull(argument(argc, argv, 0)) {
-		return v.unwind(key)
-	}
-	val := len(v.out)
-	if !v.encodeOrNull(argument(argc, argv, 1)) {
-		return v.unwind(key)
-	}
-	v.host.emits++
-	v.host.refused = v.host.rows.Emit(v.host.fn, v.out[key:val], v.out[val:])
-	v.out = v.out[:key]
-	return undefined()
+	defer s.realm.free(x)
+	return s.apply("load", x)
 }
 
-// nativeEmitted reports whether emit was called since it was last asked, for
-// filters by a view, which emit no rows.
-func nativeEmitted(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
-	v := vmOf(ctx)
-	was := v.host.emitted
-	v.host.onlyCount, v.host.emitted = true, false
-	return boolean(was)
+// seal makes x and all that is in it read-only.
+func (s *sandbox) seal(x value) error { return s.apply("seal", x) }
+
+// apply calls a function of the script that returns nothing.
+func (s *sandbox) apply(name string, x value) error {
+	r := s.invoke(name, x)
+	if isException(r) {
+		return s.exceptions.err()
+	}
+	s.realm.free(r)
+	return nil
+}
+
+// forget has the script let go of what it holds of this use. It is false when it cannot.
+func (s *sandbox) forget() bool {
+	if !s.touched {
+		return true
+	}
+	s.touched = false
+	r := s.invoke("forget")
+	if isException(r) {
+		s.realm.dropException()
+		return false
+	}
+	s.realm.free(r)
+	return true
 }
 
 // nativeModule makes a function of a module, by its id and its source, which is
@@ -165,65 +202,46 @@ func nativeEmitted(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value 
 func nativeModule(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
-	id, ok := v.text(argument(argc, argv, 0))
+	id, ok := v.realm.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()
 	}
 	id = "\x00" + id // no path of a function
-	p, known := v.compiled[id]
+	p, known := v.compiler.kept[id]
 	var err error
 	if !known {
-		source, ok := v.text(argument(argc, argv, 1))
+		source, ok := v.realm.text(argument(argc, argv, 1))
 		if !ok {
 			return exceptionValue()
 		}
-		if p, err = v.compile("function (module, exports, require) { " + source + "\n }"); err == nil {
-			v.keep(id, p)
+		if p, err = v.compiler.compile("function (module, exports, require) { " + source + "\n }"); err == nil {
+			v.compiler.keep(id, p)
 		}
 	}
-	v.host.touched = true
+	v.sandbox.touched = true
 	if err == nil {
 		var f value
-		if f, err = v.function(&p); err == nil {
+		if f, err = v.compiler.function(&p); err == nil {
 			return f
 		}
 	}
-	if v.stopped() != nil {
-		return v.abort(v.stopped())
+	if stopped := v.limits.stopped(); stopped != nil {
+		return v.realm.abort(stopped)
 	}
-	return v.throw(fault.Reason(err))
-}
-
-// keep keeps a compiled source.
-func (v *vm) keep(name string, p program) {
-	if v.compiled == nil {
-		v.compiled = map[string]program{}
-	}
-	v.compiled[name] = p
+	return v.realm.throw(fault.Reason(err))
 }
 
 // nativeTouched notes that the sandbox's script holds something of this use.
 func nativeTouched(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
-	vmOf(ctx).host.touched = true
+	vmOf(ctx).sandbox.touched = true
 	return undefined()
-}
-
-// unwind drops what was written of a row whose encoding has thrown. That a row is
-// too large is not for the script to catch: it would be lost.
-func (v *vm) unwind(to int) value {
-	v.out = v.out[:to]
-	v.path = v.path[:0]
-	if v.host.overflow {
-		return v.abort(v.errRowTooLarge())
-	}
-	return exceptionValue()
 }
 
 // nativeLog is log(message).
 func nativeLog(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
-	s, ok := v.text(argument(argc, argv, 0))
+	s, ok := v.realm.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()
 	}
@@ -241,15 +259,4 @@ func bounded(s string) string {
 		s = s[:len(s)-1]
 	}
 	return s + "…"
-}
-
-// failed makes an error of a failure of the engine itself, while it is set up.
-func (v *vm) failed() error {
-	if t := v.thrown(); t != nil {
-		return fmt.Errorf("set up the sandbox: %w", t)
-	}
-	if err := v.stopped(); err != nil {
-		return fmt.Errorf("set up the sandbox: %w", err)
-	}
-	return errors.New("set up the sandbox")
 }

@@ -1,9 +1,9 @@
 package script
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	lib "modernc.org/libquickjs"
 
@@ -71,54 +71,61 @@ func (t *thrown) fault() *fault.Error {
 	return &fault.Error{Kind: kind, Code: t.name, Reason: t.reason}
 }
 
-// thrown takes the pending exception. It is nil after time-outs and when memory
+// exceptions makes errors of the exceptions that are pending in a realm.
+type exceptions struct {
+	realm   *realm
+	sandbox *sandbox
+	encoder *encoder
+}
+
+// take takes the pending exception. It is nil after time-outs and when memory
 // was refused: stopped says which.
-func (v *vm) thrown() *thrown {
-	e := lib.XJS_GetException(v.tls, v.ctx)
-	defer v.free(e)
-	if v.stopped() != nil {
+func (x *exceptions) take() *thrown {
+	e := lib.XJS_GetException(x.realm.tls, x.realm.ctx)
+	defer x.realm.free(e)
+	if x.realm.limits.stopped() != nil {
 		return nil
 	}
-	return v.describe(e)
+	return x.describe(e)
 }
 
 // describe asks the sandbox what e is. Even that may throw: getters.
-func (v *vm) describe(e value) *thrown {
+func (x *exceptions) describe(e value) *thrown {
 	unknown := &thrown{"error", "unnamed_error", "an exception that cannot be shown"}
-	d := v.invoke("describe", e)
+	d := x.sandbox.invoke("describe", e)
 	if isException(d) {
-		v.free(lib.XJS_GetException(v.tls, v.ctx))
+		x.realm.dropException()
 		return unknown
 	}
-	defer v.free(d)
-	mark := len(v.out)
-	defer func() { v.out = v.out[:mark] }()
-	if _, ok := v.encode(d); !ok {
-		v.free(lib.XJS_GetException(v.tls, v.ctx))
+	defer x.realm.free(d)
+	mark := x.encoder.mark()
+	defer func() { x.encoder.cut(mark) }()
+	if _, ok := x.encoder.encode(d); !ok {
+		x.realm.dropException()
 		return unknown
 	}
 	var parts [3]string
-	if json.Unmarshal(v.out[mark:], &parts) != nil {
+	if json.Unmarshal(x.encoder.since(mark), &parts) != nil {
 		return unknown
 	}
 	return &thrown{parts[0], parts[1], parts[2]}
 }
 
-// stopped says why the vm cannot go on: its time is over, or its memory. It is
-// nil when it can.
-func (v *vm) stopped() error {
-	switch {
-	case v.timedOut():
-		return &fault.Error{Kind: fault.BadFunction, Code: "os_process_error", Reason: "OS process timed out.", Err: v.halted}
-	case v.halted != nil:
-		return v.halted
-	case v.starved:
-		return &fault.Error{Kind: fault.BadFunction, Code: "out_of_memory", Reason: "The script needs too much memory.", Err: errOutOfMemory}
+// err is the error of a pending exception that no script has thrown on purpose.
+func (x *exceptions) err() error {
+	if t := x.take(); t != nil {
+		return t.fault()
 	}
-	return nil
+	return x.realm.limits.stopped()
 }
 
-// timedOut reports whether the call took too long.
-func (v *vm) timedOut() bool {
-	return errors.Is(v.halted, errDeadline) || errors.Is(v.halted, context.DeadlineExceeded)
+// failed makes an error of a failure of the engine itself, while it is set up.
+func (x *exceptions) failed() error {
+	if t := x.take(); t != nil {
+		return fmt.Errorf("set up the sandbox: %w", t)
+	}
+	if err := x.realm.limits.stopped(); err != nil {
+		return fmt.Errorf("set up the sandbox: %w", err)
+	}
+	return errors.New("set up the sandbox")
 }

@@ -12,11 +12,22 @@ import (
 // memory was refused. That of the C library, which all would share, keeps for good
 // what they ever had together; this one gives it all back when the VM closes. The engine asks it for large blocks, and for
 // arenas that it divides itself: seldom enough to look at the clock. The state is a TJSMallocState whose opaque
-// is the vm.
+// is the heap.
 
 const mallocOverhead = 8 // bytes that the allocator needs for itself
 
-// newRuntime makes a heap that uses it.
+// heap is the memory of a realm.
+type heap struct {
+	blocks allocator.Allocator
+	limits *limits // of the call that runs
+	large  bool    // a large block was freed since the last trim
+}
+
+// heapAt is the heap at an address that newRuntime gave to the engine; the vm that it
+// lies in is pinned.
+func heapAt(opaque uintptr) *heap { return (*heap)(pointer(opaque)) }
+
+// newRuntime makes a runtime that uses the heap at an address.
 func newRuntime(tls *libc.TLS, self uintptr) uintptr {
 	size := int(unsafe.Sizeof(lib.TJSMallocFunctions{}))
 	at := tls.Alloc(size)
@@ -30,17 +41,17 @@ func newRuntime(tls *libc.TLS, self uintptr) uintptr {
 
 func jsMalloc(_ *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
 	s := (*lib.TJSMallocState)(pointer(state))
-	v := vmAt(s.Fopaque)
+	h := heapAt(s.Fopaque)
 	if s.Fmalloc_size+size > s.Fmalloc_limit {
-		v.starved = true
+		h.limits.starved = true
 		return 0
 	}
-	if !v.deadline.IsZero() && v.overdue() { // statement after statement, none of which is a jump or a call
+	if !h.limits.deadline.IsZero() && h.limits.overdue() { // statement after statement, none of which is a jump or a call
 		return 0
 	}
-	p := v.malloc(int(size))
+	p := h.malloc(int(size))
 	if p == 0 {
-		v.starved = true
+		h.limits.starved = true
 		return 0
 	}
 	s.Fmalloc_count++
@@ -55,7 +66,7 @@ func jsFree(_ *libc.TLS, state, p uintptr) {
 	s := (*lib.TJSMallocState)(pointer(state))
 	s.Fmalloc_count--
 	s.Fmalloc_size -= usableSize(p) + mallocOverhead
-	vmAt(s.Fopaque).mfree(p)
+	heapAt(s.Fopaque).free(p)
 }
 
 func jsRealloc(tls *libc.TLS, state, p uintptr, size libc.Tsize_t) uintptr {
@@ -69,17 +80,17 @@ func jsRealloc(tls *libc.TLS, state, p uintptr, size libc.Tsize_t) uintptr {
 		return 0
 	}
 	s := (*lib.TJSMallocState)(pointer(state))
-	v, old := vmAt(s.Fopaque), usableSize(p)
+	h, old := heapAt(s.Fopaque), usableSize(p)
 	if s.Fmalloc_size+size-min(old, s.Fmalloc_size) > s.Fmalloc_limit {
-		v.starved = true
+		h.limits.starved = true
 		return 0
 	}
-	q, err := v.heap.UintptrRealloc(p, int(size))
+	q, err := h.blocks.UintptrRealloc(p, int(size))
 	if err != nil || q == 0 {
-		v.starved = true
+		h.limits.starved = true
 		return 0
 	}
-	v.large = v.large || old >= largeBlock
+	h.large = h.large || old >= largeBlock
 	s.Fmalloc_size += usableSize(q) - old
 	return q
 }
@@ -92,29 +103,32 @@ func jsUsableSize(_ *libc.TLS, p uintptr) libc.Tsize_t { return usableSize(p) }
 const largeBlock = 1 << 20
 
 // malloc returns 0 when there is no memory.
-func (v *vm) malloc(size int) uintptr {
-	p, err := v.heap.UintptrMalloc(size)
+func (h *heap) malloc(size int) uintptr {
+	p, err := h.blocks.UintptrMalloc(size)
 	if err != nil {
 		return 0
 	}
 	return p
 }
 
-func (v *vm) mfree(p uintptr) {
+func (h *heap) free(p uintptr) {
 	if p == 0 {
 		return
 	}
-	v.large = v.large || usableSize(p) >= largeBlock
-	_ = v.heap.UintptrFree(p) // a page that the machine does not take back is kept
+	h.large = h.large || usableSize(p) >= largeBlock
+	_ = h.blocks.UintptrFree(p) // a page that the machine does not take back is kept
 }
 
 // trim gives back what large blocks have left.
-func (v *vm) trim() {
-	if v.large {
-		v.large = false
-		_ = v.heap.Trim() // as above
+func (h *heap) trim() {
+	if h.large {
+		h.large = false
+		_ = h.blocks.Trim() // as above
 	}
 }
+
+// close gives all of it back.
+func (h *heap) close() { _ = h.blocks.Close() } // memory that the machine does not take back is lost
 
 func usableSize(p uintptr) libc.Tsize_t { return libc.Tsize_t(allocator.UintptrUsableSize(p)) }
 
