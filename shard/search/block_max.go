@@ -14,7 +14,7 @@ import (
 // only runs that may have a hit are decoded, and those that may have dead documents, which the
 // total leaves out.
 type blockMax struct {
-	e    *evaluation
+	s    *scan
 	term *termNode
 	hits *hitCollector
 
@@ -49,9 +49,9 @@ func (e *evaluation) blockMax(root node, collectors []collector) (*blockMax, err
 	if first := &hits.o.sort[0]; first.By != ByScore || !first.Descending || !term.weight.bounded() {
 		return nil, nil //nolint:nilnil // likewise
 	}
-	b := &blockMax{e: e, term: term, hits: hits, candidates: make([]candidate, 0, candidatesAtOnce)}
-	b.m = termMatcher{n: term, e: e, lengths: e.r.Values(postings.Lengths, term.word.field)}
-	return b, e.room.Take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
+	b := &blockMax{s: &e.scan, term: term, hits: hits, candidates: make([]candidate, 0, candidatesAtOnce)}
+	b.m = termMatcher{n: term, s: b.s, lengths: b.s.r.Values(postings.Lengths, term.word.field)}
+	return b, b.s.room.Take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
 }
 
 // bounded reports whether scores grow with the frequency and fall with the length.
@@ -64,20 +64,20 @@ func (b *blockMax) bound(highest uint32, shortest byte) float64 {
 	if shortest == 0 {
 		return math.Inf(1)
 	}
-	return finite(b.term.weight.score(float64(highest), b.e.lengthOf(shortest)) * (1 + 1e-12))
+	return finite(b.term.weight.score(float64(highest), b.s.lengthOf(shortest)) * (1 + 1e-12))
 }
 
 // evaluate looks at a chunk and returns how many of its documents match.
 func (b *blockMax) evaluate() (total uint64, err error) {
-	e := b.e
-	if e.ctx.Err() != nil {
-		return 0, e.ctx.Err()
+	s := b.s
+	if s.ctx.Err() != nil {
+		return 0, s.ctx.Err()
 	}
 	b.dead = postings.Set{}
-	if err := e.r.Dead(e.chunk, &b.dead); err != nil {
+	if err := s.r.Dead(s.chunk, &b.dead); err != nil {
 		return 0, err
 	}
-	list, err := e.listOf(b.term.word)
+	list, err := s.listOf(b.term.word)
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -113,7 +113,7 @@ func (b *blockMax) look(at int) error {
 		return nil
 	}
 	b.looked = 0
-	return b.e.turn.check()
+	return b.s.turn.check()
 }
 
 // live counts the documents of a run that are not dead.
@@ -157,15 +157,15 @@ func (b *blockMax) collect() error {
 func (b *blockMax) collectRun(run *postings.Run) error {
 	b.m.list.ResetTo(run)
 	enough := 1 + uint32(sort.Search(int(run.Highest-1), func(i int) bool { return b.hits.mayKeep(b.bound(uint32(i)+1, run.Shortest)) }))
-	for d := b.m.seek(0); d < postings.End && b.e.err == nil; d = b.m.seek(d + 1) {
+	for d := b.m.seek(0); d < postings.End && b.s.err == nil; d = b.m.seek(d + 1) {
 		if b.m.list.Freq() < enough || b.dead.Has(d) {
 			continue
 		}
-		if err := b.hits.collect(postings.At(b.e.chunk, d), &b.m); err != nil {
+		if err := b.hits.collect(postings.At(b.s.chunk, d), &b.m); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(b.e.err, b.m.list.Err())
+	return cmp.Or(b.s.err, b.m.list.Err())
 }
 
 // mayKeep reports whether a hit may be kept, in an order by score, the score of which is not

@@ -2,7 +2,9 @@ package search
 
 import (
 	"math"
+	"slices"
 
+	"divan/shard/search/analysis"
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
 )
@@ -10,58 +12,65 @@ import (
 // node is a query whose words were analysed and weighed.
 type node interface {
 	// open returns what matches in the chunk at hand.
-	open(e *evaluation) (matcher, error)
+	open(s *scan) (matcher, error)
+}
+
+// compiler makes a node of a query.
+type compiler struct {
+	scan   *scan
+	def    *Definition
+	locale string // of the numbers in a query of _nouveau
 }
 
 // compile analyses a query. Nil without an error: nothing is left of it.
-func (e *evaluation) compile(q syntax.Query, boost float64) (node, error) {
+func (c *compiler) compile(q syntax.Query, boost float64) (node, error) {
 	switch q := q.(type) {
 	case syntax.All:
 		return &allNode{boost}, nil
 	case syntax.Boosted:
-		return e.compile(q.Query, boost*float64(q.Factor))
+		return c.compile(q.Query, boost*float64(q.Factor))
 	case *syntax.Boolean:
-		return e.boolean(q, boost)
+		return c.boolean(q, boost)
 	case syntax.Term:
-		if n, err := e.number(q.Field, q.Text, boost); n != nil || err != nil {
+		if n, err := c.number(q.Field, q.Text, boost); n != nil || err != nil {
 			return n, err
 		}
-		return e.words(q, boost)
+		return c.words(q, boost)
 	case syntax.Phrase:
-		if n, err := e.number(q.Field, q.Text, boost); n != nil || err != nil {
+		if n, err := c.number(q.Field, q.Text, boost); n != nil || err != nil {
 			return n, err
 		}
-		return e.phrase(q, boost)
+		return c.phrase(q, boost)
 	case syntax.Number:
 		return &numbersNode{exactly(q.Value), q.Field, boost}, nil
 	case syntax.NumberRange:
 		return &numbersNode{NumberRange{"", q.Lower, q.Upper, q.IncludesLower, q.IncludesUpper}, q.Field, boost}, nil
 	case syntax.Range:
-		return e.bounds(q, boost)
+		return c.bounds(q, boost)
 	case syntax.Fuzzy:
-		return e.fuzzy(q, boost)
+		return c.fuzzy(q, boost)
 	}
-	n, err := e.pattern(q, boost)
+	n, err := c.pattern(q, boost)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	return e.terms(n)
+	return c.terms(n)
 }
 
 // pattern compiles what stands for many terms; nil: it is something else.
-func (e *evaluation) pattern(q syntax.Query, boost float64) (n *termsNode, err error) {
+func (c *compiler) pattern(q syntax.Query, boost float64) (n *termsNode, err error) {
 	switch q := q.(type) {
 	case syntax.Prefix:
-		text := e.def.Analyzers.Of(q.Field).Normalize(q.Text)
+		text := c.def.Analyzers.Of(q.Field).Normalize(q.Text)
 		n = &termsNode{field: q.Field, from: text, accept: prefixed(text), boost: boost}
 	case syntax.Wildcard:
-		p := e.def.Analyzers.Of(q.Field).Normalize(q.Pattern)
+		p := c.def.Analyzers.Of(q.Field).Normalize(q.Pattern)
 		n = &termsNode{field: q.Field, from: literalPrefix(p), accept: wildcard(p), boost: boost}
 	case syntax.Regexp:
 		n = &termsNode{field: q.Field, boost: boost}
-		n.accept, n.from, err = e.matching(e.def.Analyzers.Of(q.Field).Normalize(q.Pattern))
+		n.accept, n.from, err = c.matching(c.def.Analyzers.Of(q.Field).Normalize(q.Pattern))
 	case syntax.Range:
-		a := e.def.Analyzers.Of(q.Field)
+		a := c.def.Analyzers.Of(q.Field)
 		q.Lower.Text, q.Upper.Text = a.Normalize(q.Lower.Text), a.Normalize(q.Upper.Text)
 		n = &termsNode{field: q.Field, from: q.Lower.Text, accept: between(q.Lower, q.Upper), boost: boost}
 	}
@@ -69,11 +78,11 @@ func (e *evaluation) pattern(q syntax.Query, boost float64) (n *termsNode, err e
 }
 
 // number compiles a word of a field of numbers of _nouveau; nil: it is another field.
-func (e *evaluation) number(field, text string, boost float64) (node, error) {
-	if t, err := e.fieldType(field); t != postings.DoubleType || err != nil {
+func (c *compiler) number(field, text string, boost float64) (node, error) {
+	if t, err := c.scan.fieldType(field); t != postings.DoubleType || err != nil {
 		return nil, err
 	}
-	v, err := syntax.Decimal(text, e.req.Locale)
+	v, err := syntax.Decimal(text, c.locale)
 	if err != nil {
 		return nil, err
 	}
@@ -81,28 +90,28 @@ func (e *evaluation) number(field, text string, boost float64) (node, error) {
 }
 
 // bounds compiles a range: over numbers where the field has those, in _nouveau.
-func (e *evaluation) bounds(q syntax.Range, boost float64) (node, error) {
-	t, err := e.fieldType(q.Field)
+func (c *compiler) bounds(q syntax.Range, boost float64) (node, error) {
+	t, err := c.scan.fieldType(q.Field)
 	if err != nil {
 		return nil, err
 	}
 	if t != postings.DoubleType {
-		of, err := e.pattern(q, boost)
+		of, err := c.pattern(q, boost)
 		if err != nil {
 			return nil, err
 		}
-		return e.terms(of)
+		return c.terms(of)
 	}
 	n := &numbersNode{NumberRange{"", math.Inf(-1), math.Inf(1), true, true}, q.Field, boost}
 	if !q.Lower.Open {
 		n.IncludesLower = q.Lower.Inclusive
-		if n.Lower, err = syntax.Decimal(q.Lower.Text, e.req.Locale); err != nil {
+		if n.Lower, err = syntax.Decimal(q.Lower.Text, c.locale); err != nil {
 			return nil, err
 		}
 	}
 	if !q.Upper.Open {
 		n.IncludesUpper = q.Upper.Inclusive
-		if n.Upper, err = syntax.Decimal(q.Upper.Text, e.req.Locale); err != nil {
+		if n.Upper, err = syntax.Decimal(q.Upper.Text, c.locale); err != nil {
 			return nil, err
 		}
 	}
@@ -110,11 +119,11 @@ func (e *evaluation) bounds(q syntax.Range, boost float64) (node, error) {
 }
 
 // words compiles a word: any of its tokens.
-func (e *evaluation) words(q syntax.Term, boost float64) (node, error) {
-	tokens := e.tokens(q.Field, q.Text)
+func (c *compiler) words(q syntax.Term, boost float64) (node, error) {
+	tokens := c.tokens(q.Field, q.Text)
 	var some booleanNode
 	for _, t := range tokens {
-		n, err := e.term(q.Field, t.term, boost)
+		n, err := c.term(q.Field, t.term, boost)
 		if err != nil {
 			return nil, err
 		}
@@ -126,34 +135,34 @@ func (e *evaluation) words(q syntax.Term, boost float64) (node, error) {
 	case 1:
 		return some.should[0], nil
 	}
-	if some.minimum = 1; e.def.Dialect == syntax.Search {
+	if some.minimum = 1; c.def.Dialect == syntax.Search {
 		some.clauses = len(tokens)
 	}
 	return &some, nil
 }
 
 // term weighs a term.
-func (e *evaluation) term(field string, term []byte, boost float64) (node, error) {
-	if e.byID(field) {
-		return e.named(field, string(term), boost)
+func (c *compiler) term(field string, term []byte, boost float64) (node, error) {
+	if c.byID(field) {
+		return c.named(field, string(term), boost)
 	}
-	if err := e.room.Take(nodeBytes); err != nil {
+	if err := c.scan.room.Take(nodeBytes); err != nil {
 		return nil, err
 	}
-	w, err := e.word(field, term)
+	w, err := c.scan.word(field, term)
 	if err != nil {
 		return nil, err
 	}
-	worth, err := e.weigh(field, boost, w)
+	worth, err := c.weigh(field, boost, w)
 	return &termNode{w, worth}, err
 }
 
 // boolean compiles clauses.
-func (e *evaluation) boolean(q *syntax.Boolean, boost float64) (node, error) {
+func (c *compiler) boolean(q *syntax.Boolean, boost float64) (node, error) {
 	clauses, left := make([]node, len(q.Clauses)), 0
-	for i, c := range q.Clauses {
+	for i := range q.Clauses {
 		var err error
-		if clauses[i], err = e.compile(c.Query, boost); err != nil {
+		if clauses[i], err = c.compile(q.Clauses[i].Query, boost); err != nil {
 			return nil, err
 		}
 		if clauses[i] != nil {
@@ -164,7 +173,7 @@ func (e *evaluation) boolean(q *syntax.Boolean, boost float64) (node, error) {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
 	out := &booleanNode{minimum: q.Minimum}
-	for i, occur := range e.occurs(q, clauses) {
+	for i, occur := range c.occurs(q, clauses) {
 		switch {
 		case clauses[i] == nil:
 		case occur == syntax.Must:
@@ -175,11 +184,32 @@ func (e *evaluation) boolean(q *syntax.Boolean, boost float64) (node, error) {
 			out.should = append(out.should, clauses[i])
 		}
 	}
-	if e.def.Dialect == syntax.Search {
+	if c.def.Dialect == syntax.Search {
 		out.clauses = len(out.must) + len(out.should)
 	}
 	if len(out.must) == 0 {
 		out.minimum = max(1, out.minimum)
 	}
 	return out, nil
+}
+
+// occurs is Boolean.Occurs for the clauses of which something is left.
+func (c *compiler) occurs(b *syntax.Boolean, clauses []node) []syntax.Occur {
+	return b.Occurs(c.def.Dialect, func(i int) bool { return clauses[i] == nil })
+}
+
+// token is a word of a query.
+type token struct {
+	term     []byte
+	position int
+}
+
+// tokens analyses a text of a query as the texts of a field were.
+func (c *compiler) tokens(field, text string) (out []token) {
+	var s analysis.Stream
+	s.Reset(c.def.Analyzers.Of(field), text)
+	for t, ok := s.Next(); ok; t, ok = s.Next() {
+		out = append(out, token{slices.Clone(t.Term), t.Position})
+	}
+	return out
 }

@@ -16,8 +16,8 @@ func newDrilldown(d *Drilldown) *drilldown {
 	return f
 }
 
-func (f *drilldown) add(e *evaluation, to *postings.Set) error {
-	return e.r.EachValue(e.chunk, postings.Facets, f.field, func(offset uint32, value []byte) {
+func (f *drilldown) add(s *scan, to *postings.Set) error {
+	return s.r.EachValue(s.chunk, postings.Facets, f.field, func(offset uint32, value []byte) {
 		if _, ok := f.values[string(value)]; ok || len(f.values) == 0 {
 			to.Add(offset)
 		}

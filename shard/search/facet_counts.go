@@ -10,7 +10,7 @@ import (
 
 // counter counts the values of a facet.
 type counter struct {
-	e      *evaluation
+	s      *scan
 	column *postings.Values
 	known  bool
 	labels map[string]*label
@@ -23,14 +23,14 @@ type label struct {
 	last  postings.Number
 }
 
-func newCounter(e *evaluation, field string) (*counter, error) {
-	if t, err := e.fieldType(field); err != nil {
+func newCounter(s *scan, field string) (*counter, error) {
+	if t, err := s.fieldType(field); err != nil {
 		return nil, err
 	} else if t != postings.Untyped && t != postings.StringType {
 		return nil, fault.Newf(fault.BadRequest, "field %s is of type %s: only values of type %s are counted", field, t, postings.StringType)
 	}
-	known, err := e.r.Has(postings.Facets, field)
-	return &counter{e: e, column: e.r.Values(postings.Facets, field), known: known, labels: map[string]*label{}}, err
+	known, err := s.r.Has(postings.Facets, field)
+	return &counter{s: s, column: s.r.Values(postings.Facets, field), known: known, labels: map[string]*label{}}, err
 }
 
 func (c *counter) collect(n postings.Number, _ matcher) error {
@@ -41,7 +41,7 @@ func (c *counter) collect(n postings.Number, _ matcher) error {
 	for ; ok; b, ok, err = c.column.Next() {
 		l := c.labels[string(b)]
 		if l == nil {
-			if err := c.e.room.Take(labelBytes + len(b)); err != nil {
+			if err := c.s.room.Take(labelBytes + len(b)); err != nil {
 				return err
 			}
 			l = &label{}

@@ -17,17 +17,17 @@ type ranger struct {
 	numbers []float64 // of the document at hand
 }
 
-func newRanger(e *evaluation, of *FieldRanges) (*ranger, error) {
-	if t, err := e.fieldType(of.Field); err != nil {
+func newRanger(s *scan, dialect syntax.Dialect, of *FieldRanges) (*ranger, error) {
+	if t, err := s.fieldType(of.Field); err != nil {
 		return nil, err
 	} else if t != postings.Untyped && t != postings.DoubleType {
 		return nil, fault.Newf(fault.BadRequest, "field %s is of type %s: only numbers are counted by ranges", of.Field, t)
 	}
 	kind := postings.NumberFacets
-	if e.def.Dialect == syntax.Nouveau { // all numbers are facets
+	if dialect == syntax.Nouveau { // all numbers are facets
 		kind = postings.Numbers
 	}
-	return &ranger{column: e.r.Values(kind, of.Field), ranges: of.Ranges, counts: make([]uint64, len(of.Ranges))}, nil
+	return &ranger{column: s.r.Values(kind, of.Field), ranges: of.Ranges, counts: make([]uint64, len(of.Ranges))}, nil
 }
 
 func (c *ranger) collect(n postings.Number, _ matcher) error {

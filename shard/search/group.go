@@ -23,15 +23,15 @@ func (g *groupOf) of(n postings.Number) (by []byte, missing bool, err error) {
 // newGroupCollector returns what collects the groups of a request, in the pass that it is in.
 func newGroupCollector(e *evaluation) (collector, error) {
 	g := e.req.Group
-	of := groupOf{e.r.Values(postings.Greatest, g.Field)}
+	of := groupOf{e.scan.r.Values(postings.Greatest, g.Field)}
 	if g.Names != nil {
-		o, err := newOrder(e, e.req.Sort)
+		o, err := newOrder(&e.scan, e.req.Sort)
 		if err != nil {
 			return nil, err
 		}
 		c := &groupHits{groupOf: of, o: o, names: g.Names, tops: make([]top, len(g.Names)), totals: make([]uint64, len(g.Names)), byName: map[string]int{}, missing: -1}
 		for i, name := range g.Names {
-			c.tops[i] = top{o: o, limit: e.req.Limit, ties: e.ties/len(g.Names) + 1}
+			c.tops[i] = top{o: o, of: &e.parts, limit: e.req.Limit, ties: e.ties/len(g.Names) + 1}
 			if name.Missing {
 				c.missing = i
 			} else {
@@ -40,7 +40,7 @@ func newGroupCollector(e *evaluation) (collector, error) {
 		}
 		return c, nil
 	}
-	o, err := newOrder(e, g.Sort)
+	o, err := newOrder(&e.scan, g.Sort)
 	return &bestGroups{groupOf: of, o: o, limit: g.Limit}, err
 }
 

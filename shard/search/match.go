@@ -19,17 +19,17 @@ type termNode struct {
 	weight weight
 }
 
-func (n *termNode) open(e *evaluation) (matcher, error) {
-	if err := e.take(matcherBytes); err != nil {
+func (n *termNode) open(s *scan) (matcher, error) {
+	if err := s.take(matcherBytes); err != nil {
 		return nil, err
 	}
-	m := &termMatcher{n: n, e: e, lengths: e.r.Values(postings.Lengths, n.word.field)}
-	return m, e.list(&m.list, n.word)
+	m := &termMatcher{n: n, s: s, lengths: s.r.Values(postings.Lengths, n.word.field)}
+	return m, s.list(&m.list, n.word)
 }
 
 type termMatcher struct {
 	n       *termNode
-	e       *evaluation
+	s       *scan
 	list    postings.List
 	lengths *postings.Values
 	at      uint32
@@ -41,13 +41,13 @@ func (m *termMatcher) seek(offset uint32) uint32 {
 }
 
 func (m *termMatcher) score() float64 {
-	return m.n.weight.score(float64(m.list.Freq()), m.e.length(m.lengths, m.at))
+	return m.n.weight.score(float64(m.list.Freq()), m.s.length(m.lengths, m.at))
 }
 
 // allNode matches everything.
 type allNode struct{ boost float64 }
 
-func (n *allNode) open(e *evaluation) (matcher, error) { return &allMatcher{n.boost, e.size}, nil }
+func (n *allNode) open(s *scan) (matcher, error) { return &allMatcher{n.boost, s.size}, nil }
 
 type allMatcher struct {
 	boost float64
@@ -70,8 +70,8 @@ type setMatcher struct {
 }
 
 // newSet returns an empty set, and takes room for it.
-func (e *evaluation) newSet(boost float64) (*setMatcher, error) {
-	return &setMatcher{boost, &postings.Set{}}, e.take(postings.ChunkSize / 8)
+func (s *scan) newSet(boost float64) (*setMatcher, error) {
+	return &setMatcher{boost, &postings.Set{}}, s.take(postings.ChunkSize / 8)
 }
 
 func (m *setMatcher) seek(offset uint32) uint32 { return m.set.Seek(offset) }
@@ -89,12 +89,12 @@ func exactly(v float64) NumberRange {
 	return NumberRange{Lower: v, Upper: v, IncludesLower: true, IncludesUpper: true}
 }
 
-func (n *numbersNode) open(e *evaluation) (matcher, error) {
-	m, err := e.newSet(n.boost)
+func (n *numbersNode) open(s *scan) (matcher, error) {
+	m, err := s.newSet(n.boost)
 	if err != nil {
 		return nil, err
 	}
-	return m, e.r.EachValue(e.chunk, postings.Numbers, n.field, func(offset uint32, value []byte) {
+	return m, s.r.EachValue(s.chunk, postings.Numbers, n.field, func(offset uint32, value []byte) {
 		if n.holds(postings.DecodeFloat(value)) {
 			m.set.Add(offset)
 		}
@@ -108,7 +108,7 @@ type booleanNode struct {
 	clauses           int // of which the share that matches counts for the score; 0: it does not
 }
 
-func (n *booleanNode) open(e *evaluation) (matcher, error) {
+func (n *booleanNode) open(s *scan) (matcher, error) {
 	m := &booleanMatcher{n: n}
 	for _, part := range [...]struct {
 		from []node
@@ -116,7 +116,7 @@ func (n *booleanNode) open(e *evaluation) (matcher, error) {
 	}{{n.must, &m.must}, {n.should, &m.should}, {n.not, &m.not}} {
 		*part.to = make([]clause, len(part.from))
 		for i, c := range part.from {
-			opened, err := c.open(e)
+			opened, err := c.open(s)
 			if err != nil {
 				return nil, err
 			}

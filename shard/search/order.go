@@ -102,7 +102,7 @@ func (v *Value) missing() bool { return v.Missing || v.Kind == ByField }
 
 // order reads what hits are ordered by.
 type order struct {
-	e      *evaluation
+	scan   *scan
 	sort   []Sort
 	parts  []orderPart
 	values []Value // of the document at hand
@@ -115,8 +115,8 @@ type orderPart struct {
 	latitude *postings.Values // of ByDistance
 }
 
-func newOrder(e *evaluation, sort []Sort) (*order, error) {
-	o := &order{e: e, sort: ordered(sort)}
+func newOrder(s *scan, sort []Sort) (*order, error) {
+	o := &order{scan: s, sort: ordered(sort)}
 	o.parts, o.values = make([]orderPart, len(o.sort)), make([]Value, len(o.sort))
 	for i := range o.sort {
 		if err := o.part(&o.sort[i], &o.parts[i]); err != nil {
@@ -128,10 +128,10 @@ func newOrder(e *evaluation, sort []Sort) (*order, error) {
 
 // part finds out where the values of a part are.
 func (o *order) part(s *Sort, p *orderPart) (err error) {
-	r := o.e.r
+	r := o.scan.r
 	p.by = s.By
 	if s.By == ByField {
-		if p.by, err = o.e.sortable(s.Field); err != nil {
+		if p.by, err = o.scan.sortable(s.Field); err != nil {
 			return err
 		}
 	}
@@ -155,11 +155,11 @@ func (o *order) part(s *Sort, p *orderPart) (err error) {
 }
 
 // sortable says what a field of _nouveau is ordered by.
-func (e *evaluation) sortable(field string) (SortBy, error) {
+func (s *scan) sortable(field string) (SortBy, error) {
 	if field == idField {
 		return ByString, nil
 	}
-	t, err := e.fieldType(field)
+	t, err := s.fieldType(field)
 	switch t {
 	case postings.DoubleType:
 		return ByNumber, err
@@ -188,7 +188,7 @@ func (o *order) read(n postings.Number, m matcher) error {
 			v.Number = finite(m.score())
 		case ByID:
 			var id []byte
-			id, err = o.e.r.ID(n)
+			id, err = o.scan.r.ID(n)
 			v.Text = string(id)
 		case ByNumber:
 			v.Number, _, err = greatestNumberOf(p.of, n)
@@ -243,7 +243,7 @@ func (o *order) compare(n postings.Number, p *Position) (int, error) {
 
 // compareID compares the id of a document to another one.
 func (o *order) compareID(n postings.Number, with string) (int, error) {
-	id, err := o.e.r.ID(n)
+	id, err := o.scan.r.ID(n)
 	return cmp.Compare(string(id), with), err
 }
 
@@ -253,7 +253,7 @@ func (o *order) kept(beside int) ([]Value, error) {
 	for i := range o.values {
 		bytes += valueBytes + len(o.values[i].Text)
 	}
-	return slices.Clone(o.values), o.e.room.Take(bytes)
+	return slices.Clone(o.values), o.scan.room.Take(bytes)
 }
 
 // free gives back what kept took.
@@ -261,5 +261,5 @@ func (o *order) free(values []Value, beside int) {
 	for i := range values {
 		beside += valueBytes + len(values[i].Text)
 	}
-	o.e.room.Give(beside)
+	o.scan.room.Give(beside)
 }

@@ -10,15 +10,15 @@ import (
 )
 
 // phrase compiles tokens at their distances.
-func (e *evaluation) phrase(q syntax.Phrase, boost float64) (node, error) {
-	tokens := e.tokens(q.Field, q.Text)
+func (c *compiler) phrase(q syntax.Phrase, boost float64) (node, error) {
+	tokens := c.tokens(q.Field, q.Text)
 	switch len(tokens) {
 	case 0:
 		return nil, nil //nolint:nilnil // nothing is left
 	case 1:
-		return e.term(q.Field, tokens[0].term, boost)
+		return c.term(q.Field, tokens[0].term, boost)
 	}
-	if t, err := e.fieldType(q.Field); err != nil {
+	if t, err := c.scan.fieldType(q.Field); err != nil {
 		return nil, err
 	} else if t == postings.StringType {
 		return nil, fault.Newf(fault.BadRequest, "field %q was indexed without position data; cannot run a phrase query", q.Field)
@@ -27,7 +27,7 @@ func (e *evaluation) phrase(q syntax.Phrase, boost float64) (node, error) {
 	var words []*word
 	known := map[string]int{} // words, by term
 	for _, t := range tokens {
-		w, err := e.word(q.Field, t.term)
+		w, err := c.scan.word(q.Field, t.term)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (e *evaluation) phrase(q syntax.Phrase, boost float64) (node, error) {
 		n.words[i].places = append(n.words[i].places, t.position-tokens[0].position)
 	}
 	var err error
-	n.weight, err = e.weigh(q.Field, boost, words...)
+	n.weight, err = c.weigh(q.Field, boost, words...)
 	return n, err
 }
 
@@ -59,13 +59,13 @@ type phraseWord struct {
 	places []int
 }
 
-func (n *phraseNode) open(e *evaluation) (matcher, error) {
-	if err := e.take(len(n.words) * matcherBytes); err != nil {
+func (n *phraseNode) open(s *scan) (matcher, error) {
+	if err := s.take(len(n.words) * matcherBytes); err != nil {
 		return nil, err
 	}
-	m := &phraseMatcher{n: n, e: e, lengths: e.r.Values(postings.Lengths, n.field), lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
+	m := &phraseMatcher{n: n, s: s, lengths: s.r.Values(postings.Lengths, n.field), lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
 	for i := range n.words {
-		if err := e.list(&m.lists[i], n.words[i].word); err != nil {
+		if err := s.list(&m.lists[i], n.words[i].word); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ func (n *phraseNode) open(e *evaluation) (matcher, error) {
 
 type phraseMatcher struct {
 	n         *phraseNode
-	e         *evaluation
+	s         *scan
 	lists     []postings.List
 	lengths   *postings.Values
 	positions [][]uint32 // of each word in the document
@@ -102,13 +102,13 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 		for i := range m.lists {
 			had := cap(m.positions[i])
 			m.positions[i] = m.lists[i].Positions(m.positions[i][:0])
-			if more := cap(m.positions[i]) - had; more > 0 && m.e.err == nil {
-				m.e.err = m.e.take(more * 4)
+			if more := cap(m.positions[i]) - had; more > 0 && m.s.err == nil {
+				m.s.err = m.s.take(more * 4)
 			}
 		}
 		m.frequency = m.count()
 		switch {
-		case m.e.err != nil:
+		case m.s.err != nil:
 			m.frequency, m.at = 0, postings.End
 			return postings.End
 		case m.frequency > 0:
@@ -119,7 +119,7 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 
 // count returns how often the phrase is in the document; one with moves counts less.
 func (m *phraseMatcher) count() (sum float64) {
-	if m.e.err != nil {
+	if m.s.err != nil {
 		return 0
 	}
 	if m.n.slop == 0 {
@@ -155,7 +155,7 @@ func (m *phraseMatcher) mark() bool {
 	}
 	n := (int(last)+m.before)>>6 + 1
 	if more := n - cap(m.begins); more > 0 {
-		if m.e.err = m.e.take(more * 8); m.e.err != nil {
+		if m.s.err = m.s.take(more * 8); m.s.err != nil {
 			return false
 		}
 		m.begins = make([]uint64, n)
@@ -181,17 +181,17 @@ func (m *phraseMatcher) mark() bool {
 func (m *phraseMatcher) worked(places int) bool {
 	if m.work += places; m.work >= checkEvery {
 		m.work = 0
-		if err := m.e.turn.check(); err != nil {
-			m.e.err = err
+		if err := m.s.turn.check(); err != nil {
+			m.s.err = err
 		}
 	}
-	return m.e.err == nil
+	return m.s.err == nil
 }
 
 // exactly returns how often the phrase is in the document without moves.
 func (m *phraseMatcher) exactly() int {
 	if more := len(m.positions[0]) - cap(m.starts); more > 0 {
-		if m.e.err = m.e.take(more * 8); m.e.err != nil {
+		if m.s.err = m.s.take(more * 8); m.s.err != nil {
 			return 0
 		}
 		m.starts = make([]int, 0, len(m.positions[0]))
@@ -245,5 +245,5 @@ func (m *phraseMatcher) moves(start int) (moves int, ok bool) {
 }
 
 func (m *phraseMatcher) score() float64 {
-	return m.n.weight.score(m.frequency, m.e.length(m.lengths, m.at))
+	return m.n.weight.score(m.frequency, m.s.length(m.lengths, m.at))
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // matching accepts the terms that match a pattern, of which none is below from.
-func (e *evaluation) matching(pattern string) (accept func([]byte) (verdict, error), from string, err error) {
-	m, err := automaton.Compile(pattern, e.def.Dialect == syntax.Nouveau)
+func (c *compiler) matching(pattern string) (accept func([]byte) (verdict, error), from string, err error) {
+	m, err := automaton.Compile(pattern, c.def.Dialect == syntax.Nouveau)
 	if err != nil {
 		return nil, "", err
 	}

@@ -39,19 +39,19 @@ func newStatistics(versions uint64) statistics {
 }
 
 // weigh returns what a phrase of words of a field is worth; it may be a single one.
-func (e *evaluation) weigh(field string, boost float64, words ...*word) (weight, error) {
-	if e.def.Dialect == syntax.Nouveau {
-		return e.weighBM25(field, boost, words)
+func (c *compiler) weigh(field string, boost float64, words ...*word) (weight, error) {
+	if c.def.Dialect == syntax.Nouveau {
+		return c.weighBM25(field, boost, words)
 	}
 	idf := 0.0
 	for _, w := range words {
-		idf += max(0, 1+math.Log(float64(max(e.versions, 1))/float64(w.docs+1)))
+		idf += max(0, 1+math.Log(float64(max(c.scan.versions, 1))/float64(w.docs+1)))
 	}
 	return weight{factor: idf * idf * boost}, nil
 }
 
-func (e *evaluation) weighBM25(field string, boost float64, words []*word) (weight, error) {
-	totals, err := e.totals(field)
+func (c *compiler) weighBM25(field string, boost float64, words []*word) (weight, error) {
+	totals, err := c.scan.totals(field)
 	if err != nil {
 		return weight{}, err
 	}
@@ -61,7 +61,7 @@ func (e *evaluation) weighBM25(field string, boost float64, words []*word) (weig
 	}
 	for _, word := range words {
 		df := uint64(word.docs)
-		docs := max(min(totals.Docs, e.versions), df)
+		docs := max(min(totals.Docs, c.scan.versions), df)
 		w.factor += boost * math.Log1p((float64(docs)-float64(df)+0.5)/(float64(df)+0.5))
 	}
 	return w, nil
@@ -84,20 +84,20 @@ func (w weight) score(frequency, length float64) float64 {
 
 // length returns how many terms a document of the chunk has of a field, about; 0: that does
 // not count.
-func (e *evaluation) length(of *postings.Values, offset uint32) float64 {
-	b, ok, err := of.Seek(postings.At(e.chunk, offset))
-	if err != nil && e.err == nil {
-		e.err = err
+func (s *scan) length(of *postings.Values, offset uint32) float64 {
+	b, ok, err := of.Seek(postings.At(s.chunk, offset))
+	if err != nil && s.err == nil {
+		s.err = err
 	}
 	if !ok {
 		return 0
 	}
-	return e.lengthOf(b[0])
+	return s.lengthOf(b[0])
 }
 
 // lengthOf is postings.Length.
-func (e *evaluation) lengthOf(b byte) float64 {
-	n := &e.byByte[b]
+func (s *scan) lengthOf(b byte) float64 {
+	n := &s.byByte[b]
 	if *n == 0 {
 		*n = postings.Length(b)
 	}
@@ -105,20 +105,20 @@ func (e *evaluation) lengthOf(b byte) float64 {
 }
 
 // totals returns what an index of _nouveau knows of a field.
-func (e *evaluation) totals(field string) (postings.FieldTotals, error) {
-	t, ok := e.fields[field]
+func (s *scan) totals(field string) (postings.FieldTotals, error) {
+	t, ok := s.fields[field]
 	if ok {
 		return t, nil
 	}
-	t, err := e.r.Field(field)
+	t, err := s.r.Field(field)
 	if err == nil {
-		e.fields[field] = t
+		s.fields[field] = t
 	}
 	return t, err
 }
 
 // fieldType returns what a field is in an index of _nouveau; in others all are Untyped.
-func (e *evaluation) fieldType(field string) (postings.FieldType, error) {
-	t, err := e.totals(field)
+func (s *scan) fieldType(field string) (postings.FieldType, error) {
+	t, err := s.totals(field)
 	return t.Type, err
 }

@@ -4,21 +4,43 @@ import (
 	"divan/shard/search/postings"
 )
 
-// isIncluded reports whether a stored field comes with hits.
-func (e *evaluation) isIncluded(name []byte) bool {
-	_, ok := e.included[string(name)]
-	return ok || e.req.IncludeFields == nil
+// hitParts read what is added to the hits that are kept: stored fields, and marks in them.
+type hitParts struct {
+	stored storedFields
+	marks  highlighter
 }
 
-// stored returns the stored fields of a document that the request asks for.
-func (e *evaluation) stored(n postings.Number) ([]postings.Stored, error) {
-	if err := e.ctx.Err(); err != nil {
+// storedFields reads the stored fields that a request asks for.
+type storedFields struct {
+	scan *scan
+	all  bool                // of a document
+	some map[string]struct{} // if not
+}
+
+// newStoredFields returns what reads the fields of Request.IncludeFields.
+func newStoredFields(s *scan, names []string) storedFields {
+	some := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		some[name] = struct{}{}
+	}
+	return storedFields{s, names == nil, some}
+}
+
+// isIncluded reports whether a stored field comes with hits.
+func (f *storedFields) isIncluded(name []byte) bool {
+	_, ok := f.some[string(name)]
+	return ok || f.all
+}
+
+// read returns the stored fields of a document.
+func (f *storedFields) read(n postings.Number) ([]postings.Stored, error) {
+	if err := f.scan.ctx.Err(); err != nil {
 		return nil, err
 	}
-	if e.req.IncludeFields != nil && len(e.req.IncludeFields) == 0 {
+	if !f.all && len(f.some) == 0 {
 		return nil, nil
 	}
-	fields, err := e.r.Stored(n, e.isIncluded)
+	fields, err := f.scan.r.Stored(n, f.isIncluded)
 	if err != nil {
 		return nil, err
 	}
@@ -26,5 +48,5 @@ func (e *evaluation) stored(n postings.Number) ([]postings.Stored, error) {
 	for i := range fields {
 		bytes += storedBytes + len(fields[i].Name) + len(fields[i].Value)
 	}
-	return fields, e.room.Take(bytes)
+	return fields, f.scan.room.Take(bytes)
 }

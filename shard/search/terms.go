@@ -29,19 +29,19 @@ type termsNode struct {
 }
 
 // terms compiles a query of many terms.
-func (e *evaluation) terms(n *termsNode) (node, error) {
-	if e.byID(n.field) {
-		return e.accepted(n)
+func (c *compiler) terms(n *termsNode) (node, error) {
+	if c.byID(n.field) {
+		return c.accepted(n)
 	}
 	return n, nil
 }
 
-func (n *termsNode) open(e *evaluation) (matcher, error) {
-	m, err := e.newSet(n.boost)
+func (n *termsNode) open(s *scan) (matcher, error) {
+	m, err := s.newSet(n.boost)
 	if err != nil {
 		return nil, err
 	}
-	return m, e.eachTerm(n.field, n.from, func(term, list []byte) (bool, error) {
+	return m, s.eachTerm(n.field, n.from, func(term, list []byte) (bool, error) {
 		v, err := n.accept(term)
 		switch {
 		case err != nil:
@@ -55,12 +55,12 @@ func (n *termsNode) open(e *evaluation) (matcher, error) {
 }
 
 // eachTerm is Reader.Terms for the chunk at hand, as long as the context lasts.
-func (e *evaluation) eachTerm(field, from string, f func(term, list []byte) (bool, error)) error {
+func (s *scan) eachTerm(field, from string, f func(term, list []byte) (bool, error)) error {
 	looked := 0
-	return e.r.Terms(e.chunk, field, []byte(from), func(term, list []byte) (bool, error) {
+	return s.r.Terms(s.chunk, field, []byte(from), func(term, list []byte) (bool, error) {
 		if looked += 1 + len(term)/64; looked >= checkEvery {
 			looked = 0
-			if err := e.turn.check(); err != nil {
+			if err := s.turn.check(); err != nil {
 				return false, err
 			}
 		}
@@ -165,20 +165,20 @@ func compareSimilar(a, b similar) int {
 }
 
 // fuzzy compiles a word: any of the nearest terms, of which nearer ones weigh more.
-func (e *evaluation) fuzzy(q syntax.Fuzzy, boost float64) (node, error) {
-	text := e.def.Analyzers.Of(q.Field).Normalize(q.Text)
+func (c *compiler) fuzzy(q syntax.Fuzzy, boost float64) (node, error) {
+	text := c.def.Analyzers.Of(q.Field).Normalize(q.Text)
 	word := []rune(text)
 	if q.Edits == 0 {
-		return e.term(q.Field, []byte(text), boost)
+		return c.term(q.Field, []byte(text), boost)
 	}
-	best, err := e.similar(q.Field, word, q.Edits)
+	best, err := c.similar(q.Field, word, q.Edits)
 	if err != nil {
 		return nil, err
 	}
 	out := &booleanNode{minimum: 1}
 	for _, one := range best {
 		shorter := max(1, min(len(word), utf8.RuneCountInString(one.term)))
-		n, err := e.term(q.Field, []byte(one.term), boost*max(0, 1-float64(one.edits)/float64(shorter)))
+		n, err := c.term(q.Field, []byte(one.term), boost*max(0, 1-float64(one.edits)/float64(shorter)))
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +188,7 @@ func (e *evaluation) fuzzy(q syntax.Fuzzy, boost float64) (node, error) {
 }
 
 // similar finds the nearest terms of a word, ascending.
-func (e *evaluation) similar(field string, word []rune, most int) (best []similar, err error) {
+func (c *compiler) similar(field string, word []rune, most int) (best []similar, err error) {
 	d := distance{word: word, most: most}
 	look := func(term []byte) {
 		edits, ok := d.of(term)
@@ -201,14 +201,14 @@ func (e *evaluation) similar(field string, word []rune, most int) (best []simila
 			best = best[:min(len(best), nearest)]
 		}
 	}
-	if e.byID(field) {
-		return best, e.eachNamed(field, "", func(term []byte, _ postings.Number) (bool, error) {
+	if c.byID(field) {
+		return best, c.scan.eachNamed(field, "", func(term []byte, _ postings.Number) (bool, error) {
 			look(term)
 			return true, nil
 		})
 	}
-	for e.chunk = range e.r.Chunks() {
-		if err := e.eachTerm(field, "", func(term, _ []byte) (bool, error) {
+	for c.scan.chunk = range c.scan.r.Chunks() {
+		if err := c.scan.eachTerm(field, "", func(term, _ []byte) (bool, error) {
 			look(term)
 			return true, nil
 		}); err != nil {

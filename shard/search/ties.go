@@ -20,7 +20,7 @@ const walked = 8
 // tie notes a document with the values of the last hit, of all hits that there may be.
 func (t *top) tie(n postings.Number) error {
 	t.tied = append(t.tied, n)
-	if err := t.o.e.room.Take(numberBytes); err != nil {
+	if err := t.o.scan.room.Take(numberBytes); err != nil {
 		return err
 	}
 	if len(t.tied) < t.ties {
@@ -31,7 +31,7 @@ func (t *top) tie(n postings.Number) error {
 
 // drop forgets the documents that tie.
 func (t *top) drop() {
-	t.o.e.room.Give(numberBytes * len(t.tied))
+	t.o.scan.room.Give(numberBytes * len(t.tied))
 	t.tied = t.tied[:0]
 }
 
@@ -68,16 +68,16 @@ func (t *top) settle() error {
 // walkIDs looks for so many of the candidates, which ascend, in the order of ids, unless it is
 // expected to cost more than to read the ids of all. It gives up when it has cost as much.
 func (t *top) walkIDs(candidates []postings.Number, most int, values []Value) (out []postings.Number, err error) {
-	e, n := t.o.e, uint64(len(candidates))
-	left := walked * min(n, e.versions/postings.IDsAtOnce+1) // that is walked over
-	if 2*uint64(most)*e.r.Live > left*n {
+	s, n := t.o.scan, uint64(len(candidates))
+	left := walked * min(n, s.versions/postings.IDsAtOnce+1) // that is walked over
+	if 2*uint64(most)*s.r.Live > left*n {
 		return nil, nil
 	}
 	from := ""
 	if t.after != nil && compareValues(t.o.sort, t.after.Order, values) == 0 {
 		from = t.after.ID
 	}
-	err = e.eachID(from, func(_ []byte, n postings.Number) (bool, error) {
+	err = s.eachID(from, func(_ []byte, n postings.Number) (bool, error) {
 		if _, ok := slices.BinarySearch(candidates, n); ok {
 			out = append(out, n)
 		}
@@ -92,11 +92,11 @@ func (t *top) readIDs(candidates []postings.Number, most int) (out []postings.Nu
 	var ids [][]byte // of out, ascending
 	for i, n := range candidates {
 		if (i+1)%checkEvery == 0 {
-			if err := t.o.e.turn.check(); err != nil {
+			if err := t.o.scan.turn.check(); err != nil {
 				return nil, err
 			}
 		}
-		id, err := t.o.e.r.ID(n)
+		id, err := t.o.scan.r.ID(n)
 		if err != nil {
 			return nil, err
 		}

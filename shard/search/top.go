@@ -12,6 +12,7 @@ import (
 // top keeps the first hits in an order: a heap with the last one first.
 type top struct {
 	o     *order
+	of    *hitParts
 	limit int
 	after *Position // hits behind this one only; nil: all
 	hits  []numbered
@@ -30,14 +31,14 @@ type numbered struct {
 type hitCollector struct{ top }
 
 func newHitCollector(e *evaluation) (*hitCollector, error) {
-	o, err := newOrder(e, e.req.Sort)
+	o, err := newOrder(&e.scan, e.req.Sort)
 	if err != nil {
 		return nil, err
 	}
 	if e.req.After != nil && len(e.req.After.Order) != len(o.sort) {
 		return nil, fault.New(fault.BadRequest, "sort order not compatible with given bookmark")
 	}
-	return &hitCollector{top{o: o, limit: e.req.Limit, after: e.req.After, ties: e.ties}}, nil
+	return &hitCollector{top{o: o, of: &e.parts, limit: e.req.Limit, after: e.req.After, ties: e.ties}}, nil
 }
 
 func (c *hitCollector) collect(n postings.Number, m matcher) error {
@@ -98,12 +99,12 @@ func (t *top) offer(n postings.Number) error {
 
 // readID reads the id of a hit.
 func (t *top) readID(h *numbered) error {
-	id, err := t.o.e.r.ID(h.number)
+	id, err := t.o.scan.r.ID(h.number)
 	if err != nil {
 		return err
 	}
 	h.id = string(id)
-	return t.o.e.room.Take(len(id))
+	return t.o.scan.room.Take(len(id))
 }
 
 // compareOrders compares two hits without their ids.
@@ -156,12 +157,12 @@ func (t *top) sorted() ([]Hit, error) {
 	})
 	out := make([]Hit, len(t.hits))
 	for i, h := range t.hits {
-		fields, err := t.o.e.stored(h.number)
+		fields, err := t.of.stored.read(h.number)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = Hit{Position: Position{h.order, h.id}, Fields: fields}
-		if err := t.o.e.highlight(&out[i]); err != nil {
+		if err := t.of.marks.highlight(&out[i]); err != nil {
 			return nil, err
 		}
 	}

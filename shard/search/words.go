@@ -19,26 +19,26 @@ type word struct {
 
 // word returns a term of a field, and how many documents have it. Each term is looked for once,
 // and many of them in turns with other queries.
-func (e *evaluation) word(field string, term []byte) (*word, error) {
+func (s *scan) word(field string, term []byte) (*word, error) {
 	key := fieldTerm{field, string(term)}
-	if w := e.known[key]; w != nil {
+	if w := s.known[key]; w != nil {
 		return w, nil
 	}
-	if err := e.ctx.Err(); err != nil {
+	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
-	if (len(e.known)+1)%shortTerms == 0 {
-		if err := e.turn.check(); err != nil {
+	if (len(s.known)+1)%shortTerms == 0 {
+		if err := s.turn.check(); err != nil {
 			return nil, err
 		}
 	}
-	if err := e.room.Take(wordBytes + len(term)); err != nil {
+	if err := s.room.Take(wordBytes + len(term)); err != nil {
 		return nil, err
 	}
 	w := &word{field: field, term: term}
-	e.known[key] = w
-	for chunk := range e.r.Chunks() {
-		n, err := e.docs(w, chunk)
+	s.known[key] = w
+	for chunk := range s.r.Chunks() {
+		n, err := s.docs(w, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -49,14 +49,14 @@ func (e *evaluation) word(field string, term []byte) (*word, error) {
 
 // docs counts the documents of the list of a word in a chunk. That of the first chunk is kept, which
 // is the one that is looked at first.
-func (e *evaluation) docs(w *word, chunk uint32) (int, error) {
+func (s *scan) docs(w *word, chunk uint32) (int, error) {
 	if !w.open {
-		if err := e.openList(w, chunk); err != nil {
+		if err := s.openList(w, chunk); err != nil {
 			return 0, err
 		}
 		return postings.Docs(w.list.Bytes)
 	}
-	list, err := e.r.List(chunk, w.field, w.term)
+	list, err := s.r.List(chunk, w.field, w.term)
 	if err != nil {
 		return 0, err
 	}
@@ -64,28 +64,28 @@ func (e *evaluation) docs(w *word, chunk uint32) (int, error) {
 	return n, cmp.Or(err, list.Close())
 }
 
-func (e *evaluation) openList(w *word, chunk uint32) (err error) {
-	if w.list, err = e.r.List(chunk, w.field, w.term); err == nil {
+func (s *scan) openList(w *word, chunk uint32) (err error) {
+	if w.list, err = s.r.List(chunk, w.field, w.term); err == nil {
 		w.open, w.chunk = true, chunk
-		e.opened = append(e.opened, w)
+		s.opened = append(s.opened, w)
 	}
 	return err
 }
 
 // listOf returns the value of the list of a word in the chunk at hand, until that is closed.
-func (e *evaluation) listOf(w *word) ([]byte, error) {
-	if w.open && w.chunk == e.chunk {
+func (s *scan) listOf(w *word) ([]byte, error) {
+	if w.open && w.chunk == s.chunk {
 		return w.list.Bytes, nil
 	}
-	err := e.openList(w, e.chunk)
+	err := s.openList(w, s.chunk)
 	return w.list.Bytes, err
 }
 
 // list begins a list of a word in the chunk at hand.
-func (e *evaluation) list(l *postings.List, w *word) error {
-	value, err := e.listOf(w)
+func (s *scan) list(l *postings.List, w *word) error {
+	value, err := s.listOf(w)
 	if l.Reset(value); len(value) > 0 {
-		e.lists = append(e.lists, l)
+		s.lists = append(s.lists, l)
 	}
 	return err
 }

@@ -111,7 +111,7 @@ func (w *written) try(req *Request) (*Answer, error) {
 		e.ties = w.ties
 	}
 	if w.room > 0 {
-		e.room = room{left: w.room}
+		e.scan.room = room{left: w.room}
 	}
 	return e.run()
 }
