@@ -84,9 +84,9 @@ func TestBudget(t *testing.T) {
 				case fails:
 					return errors.New("no way")
 				default:
-					n.m.mu.Lock()
-					n.m.mu.followers[copyName+"\x00"+spec.Signature].cancelWork()
-					n.m.mu.Unlock()
+					n.m.followers.mu.Lock()
+					n.m.followers.mu.byKey[copyName+"\x00"+spec.Signature].cancelWork()
+					n.m.followers.mu.Unlock()
 				}
 				return nil
 			}

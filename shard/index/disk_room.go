@@ -1,6 +1,11 @@
 package index
 
-import "time"
+import (
+	"sync"
+	"time"
+
+	"divan/storage"
+)
 
 // While the disk has too little room for indexes no update begins: each would map
 // documents for nothing. Those that were to run are updated in the background as
@@ -14,54 +19,70 @@ const lookForRoom = time.Second
 func (f *follower) room() error {
 	err := f.m.o.Engine.IndexRoom()
 	if err != nil {
-		f.m.awaitRoom(f)
+		f.m.noRoom.await(f)
 	}
 	return err
 }
 
-// awaitRoom notes that an index is to be updated when there is room.
-func (m *Manager) awaitRoom(f *follower) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mu.closed {
-		return
-	}
-	if _, waits := m.mu.noRoom[f]; !waits {
-		m.mu.noRoom[f] = struct{}{}
-		f.users++
+// noRoom are the indexes that are to be updated when the disk has room.
+//
+// LOCKS mu before that of followers.
+type noRoom struct {
+	engine     *storage.Engine
+	followers  *followers
+	background *background
+
+	mu struct {
+		sync.Mutex
+		waiting map[*follower]struct{} // each has a user for that
 	}
 }
 
-// resume updates the indexes that have waited for room, if there is some now.
-func (m *Manager) resume() {
-	m.mu.Lock()
-	none := len(m.mu.noRoom) == 0
-	m.mu.Unlock()
-	if none || m.o.Engine.IndexRoom() != nil {
-		return
-	}
-	for _, f := range m.takeWaiting(func(*follower) bool { return true }) {
-		m.enqueue(f)
-		m.leave(f)
+func newNoRoom(e *storage.Engine, fs *followers, b *background) *noRoom {
+	w := &noRoom{engine: e, followers: fs, background: b}
+	w.mu.waiting = make(map[*follower]struct{})
+	return w
+}
+
+// await notes that an index is to be updated when there is room.
+func (w *noRoom) await(f *follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, waits := w.mu.waiting[f]; !waits && w.followers.hold(f) {
+		w.mu.waiting[f] = struct{}{}
 	}
 }
 
-// takeWaiting takes indexes out of those that wait for room; leave must follow.
-func (m *Manager) takeWaiting(which func(*follower) bool) (out []*follower) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for f := range m.mu.noRoom {
+// resume has the indexes updated that have waited for room, if there is some now.
+func (w *noRoom) resume() {
+	w.mu.Lock()
+	none := len(w.mu.waiting) == 0
+	w.mu.Unlock()
+	if none || w.engine.IndexRoom() != nil {
+		return
+	}
+	for _, f := range w.take(func(*follower) bool { return true }) {
+		w.background.enqueue(f)
+		w.followers.leave(f)
+	}
+}
+
+// take takes indexes out of those that wait; leave must follow.
+func (w *noRoom) take(which func(*follower) bool) (out []*follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for f := range w.mu.waiting {
 		if which(f) {
-			delete(m.mu.noRoom, f)
+			delete(w.mu.waiting, f)
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// giveUpWaiting ends the waiting for room.
-func (m *Manager) giveUpWaiting(which func(*follower) bool) {
-	for _, f := range m.takeWaiting(which) {
-		m.leave(f)
+// giveUp ends the waiting.
+func (w *noRoom) giveUp(which func(*follower) bool) {
+	for _, f := range w.take(which) {
+		w.followers.leave(f)
 	}
 }

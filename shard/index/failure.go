@@ -77,7 +77,7 @@ func (f *follower) failed(ctx context.Context, err error) error {
 		case err == nil:
 			f.retryAtOnce()
 		case fault.Is(err, fault.InsufficientStorage):
-			f.m.awaitRoom(f)
+			f.m.noRoom.await(f)
 		}
 		return err
 	}

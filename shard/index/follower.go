@@ -24,10 +24,10 @@ type follower struct {
 	sequences bool // Map needs Doc.Seq
 	log       *zap.Logger
 
-	users  int       // guarded by Manager.mu
-	unused time.Time // since when users is 0; guarded by Manager.mu
-	gone   bool      // the copy was dropped; guarded by Manager.mu
-	queued bool      // waits for the background; guarded by Manager.mu
+	users  int       // guarded by followers.mu
+	unused time.Time // since when users is 0; guarded by followers.mu
+	gone   bool      // the copy was dropped; guarded by followers.mu
+	queued bool      // waits for the background; guarded by background.mu
 
 	mu struct {
 		sync.Mutex
@@ -130,9 +130,9 @@ func (f *follower) covers(x *storage.Index, want Position) (bool, error) {
 
 // join returns the update that runs, or starts one, as one more who waits.
 func (f *follower) join(ctx context.Context) (*update, error) {
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	if f.m.mu.closed {
+	f.m.followers.mu.Lock()
+	defer f.m.followers.mu.Unlock()
+	if f.m.followers.mu.closed {
 		return nil, errClosed()
 	}
 	f.mu.Lock()
@@ -149,7 +149,7 @@ func (f *follower) join(ctx context.Context) (*update, error) {
 	return f.mu.running, nil
 }
 
-// startLocked starts an update; Manager.mu and mu are held.
+// startLocked starts an update; followers.mu and mu are held.
 func (f *follower) startLocked(ctx context.Context) {
 	// An update serves all who wait; it counts as that of the first one's account.
 	who := fairqueue.Caller{Account: fairqueue.CallerOf(ctx).Account, Background: func() bool { return !f.waited() }, Patient: true}
@@ -157,14 +157,14 @@ func (f *follower) startLocked(ctx context.Context) {
 	u := &update{cancel: cancel, ended: make(chan struct{})}
 	f.mu.running = u
 	f.users++
-	f.m.wg.Go(func() {
+	f.m.followers.work.Go(func() {
 		defer cancel()
 		u.err = f.failed(ctx, f.run(ctx))
 		f.mu.Lock()
 		f.mu.running = nil
 		f.mu.Unlock()
 		close(u.ended)
-		f.m.leave(f)
+		f.m.followers.leave(f)
 	})
 }
 
@@ -173,14 +173,14 @@ func (f *follower) updateAlone(ctx context.Context) {
 	if f.refused(ctx) != nil {
 		return
 	}
-	f.m.mu.Lock()
+	f.m.followers.mu.Lock()
 	f.mu.Lock()
-	if f.mu.running == nil && !f.m.mu.closed {
+	if f.mu.running == nil && !f.m.followers.mu.closed {
 		f.startLocked(ctx)
 	}
 	u := f.mu.running
 	f.mu.Unlock()
-	f.m.mu.Unlock()
+	f.m.followers.mu.Unlock()
 	if u == nil {
 		return
 	}

@@ -433,9 +433,9 @@ func TestDropEndsUpdates(t *testing.T) {
 		t.Errorf("%d documents were mapped", mapped)
 	}
 	release()
-	n.m.wg.Wait()
-	if n.kind.closes != 1 || len(n.m.mu.followers) != 0 {
-		t.Errorf("%d followers are left, %d were closed", len(n.m.mu.followers), n.kind.closes)
+	n.m.followers.work.Wait()
+	if n.kind.closes != 1 || len(n.m.followers.mu.byKey) != 0 {
+		t.Errorf("%d followers are left, %d were closed", len(n.m.followers.mu.byKey), n.kind.closes)
 	}
 }
 
@@ -456,8 +456,8 @@ func TestClosedIndexIsCollected(t *testing.T) {
 	if store.Value() != nil {
 		t.Error("a closed index is still in memory")
 	}
-	if len(n.m.mu.followers) != 1 {
-		t.Errorf("%d followers", len(n.m.mu.followers))
+	if len(n.m.followers.mu.byKey) != 1 {
+		t.Errorf("%d followers", len(n.m.followers.mu.byKey))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"divan/shard"
 	"divan/shard/fairqueue"
-	"divan/shard/ring"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -34,21 +32,13 @@ type Options struct {
 
 // Manager keeps the indexes of a node. It is safe for concurrent use.
 type Manager struct {
-	o       Options
-	budget  *budget
-	openers map[Type]Opener // not changed while the manager is in use
-	wg      sync.WaitGroup  // updates
-	wake    chan struct{}   // something waits for the background
-	leftOut atomic.Uint64   // documents that were left out of an index since the start
-
-	mu struct {
-		sync.Mutex
-		closed    bool
-		followers map[string]*follower   // by copy and name
-		warm      []*follower            // to be updated in the background, in order
-		warming   map[string]struct{}    // instances of databases of which one is
-		noRoom    map[*follower]struct{} // to be updated when the disk has room
-	}
+	o          Options
+	budget     *budget
+	openers    map[Type]Opener // not changed while the manager is in use
+	followers  *followers
+	background *background
+	noRoom     *noRoom
+	leftOut    atomic.Uint64 // documents that were left out of an index since the start
 }
 
 // New returns a manager. It starts nothing; Run and Close have to be called.
@@ -56,13 +46,13 @@ func New(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	m := &Manager{o: o, budget: newBudget(o.Memory), openers: map[Type]Opener{}, wake: make(chan struct{}, 1)}
-	m.mu.followers, m.mu.warming, m.mu.noRoom = make(map[string]*follower), make(map[string]struct{}), make(map[*follower]struct{})
-	return m
+	fs := newFollowers()
+	b := newBackground(fs)
+	return &Manager{
+		o: o, budget: newBudget(o.Memory), openers: map[Type]Opener{},
+		followers: fs, background: b, noRoom: newNoRoom(o.Engine, fs, b),
+	}
 }
-
-// idleFollower is how long a follower that is not in use is kept.
-const idleFollower = 5 * time.Minute
 
 // Run updates indexes in the background, one of a database at a time, and forgets indexes
 // that are not in use; it returns nil when ctx ends, with the manager closed.
@@ -75,11 +65,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return m.Close()
 		case <-tick.C:
-			m.forgetIdle()
+			m.followers.forgetIdle()
 		case <-room.C:
-			m.resume()
-		case <-m.wake:
-			m.updateWarm(ctx)
+			m.noRoom.resume()
+		case <-m.background.wake:
+			m.background.update(ctx)
 		}
 	}
 }
@@ -87,61 +77,22 @@ func (m *Manager) Run(ctx context.Context) error {
 // Close stops updates, waits for them, and closes the kinds of all indexes that
 // are not in use. It may be called more than once.
 func (m *Manager) Close() error {
-	m.mu.Lock()
-	m.mu.closed = true
-	for _, f := range m.mu.followers {
-		f.cancelWork()
-	}
-	m.mu.Unlock()
-	m.wg.Wait()
-	m.giveUpWarm()
-	m.giveUpWaiting(func(*follower) bool { return true })
-	for _, f := range m.takeUnused(func(*follower) bool { return true }) {
-		f.kind.Close()
-	}
+	m.followers.stop()
+	m.background.giveUp()
+	m.noRoom.giveUp(func(*follower) bool { return true })
+	m.followers.forget(func(*follower) bool { return true })
 	return nil
 }
 
 func errClosed() error { return fault.New(fault.Closed, "the node is shutting down") }
 
-// takeUnused removes followers that are not in use.
-func (m *Manager) takeUnused(which func(f *follower) bool) (out []*follower) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, f := range m.mu.followers {
-		if f.users == 0 && which(f) {
-			delete(m.mu.followers, key)
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func (m *Manager) forgetIdle() {
-	m.forget(func(f *follower) bool { return time.Since(f.unused) > idleFollower })
-}
-
-// forget forgets followers that are not in use.
-func (m *Manager) forget(which func(f *follower) bool) {
-	for _, f := range m.takeUnused(which) {
-		f.kind.Close()
-	}
-}
-
 // CopyDropped ends the work on the indexes of a copy that is gone, and forgets them. It
 // does not wait for that.
 func (m *Manager) CopyDropped(copyName string) {
 	of := func(f *follower) bool { return f.copyName == copyName }
-	m.mu.Lock()
-	for _, f := range m.mu.followers {
-		if of(f) {
-			f.gone = true
-			f.cancelWork()
-		}
-	}
-	m.mu.Unlock()
-	m.giveUpWaiting(of)
-	m.forget(of)
+	m.followers.copyDropped(copyName)
+	m.noRoom.giveUp(of)
+	m.followers.forget(of)
 }
 
 // Use is an index in use: its store and that of its copy stay open until
@@ -164,7 +115,7 @@ func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use
 	}
 	u, err := f.open()
 	if err != nil {
-		m.leave(f)
+		m.followers.leave(f)
 		return nil, err
 	}
 	return u, nil
@@ -172,53 +123,18 @@ func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use
 
 // follower returns the follower of an index, with one user more.
 func (m *Manager) follower(ctx context.Context, copyName string, spec Spec) (*follower, error) {
-	key := copyName + "\x00" + spec.String()
-	m.mu.Lock()
-	f := m.mu.followers[key]
-	switch {
-	case m.mu.closed:
-		m.mu.Unlock()
-		return nil, errClosed()
-	case f != nil:
-		f.users++
-		m.mu.Unlock()
-		return f, nil
+	key := followerKey(copyName, spec.Name)
+	if f, err := m.followers.known(key); f != nil || err != nil {
+		return f, err
 	}
-	m.mu.Unlock()
 	kind, sequences, err := spec.Open(ctx) // compiles, maybe for milliseconds
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if other := m.mu.followers[key]; other != nil || m.mu.closed {
-		kind.Close()
-		if m.mu.closed {
-			return nil, errClosed()
-		}
-		other.users++
-		return other, nil
-	}
-	f = &follower{m: m, copyName: copyName, spec: spec, kind: kind, sequences: sequences, users: 1, log: m.o.Logger.With(
+	f := &follower{m: m, copyName: copyName, spec: spec, kind: kind, sequences: sequences, log: m.o.Logger.With(
 		zap.String("copy", copyName), zap.Stringer("index", spec.Name))}
 	f.mu.hurry = make(chan struct{}, 1)
-	m.mu.followers[key] = f
-	return f, nil
-}
-
-// leave takes back a user of a follower.
-func (m *Manager) leave(f *follower) {
-	m.mu.Lock()
-	f.users--
-	last := f.users == 0
-	if last {
-		f.unused = time.Now()
-	}
-	gone := last && f.gone
-	m.mu.Unlock()
-	if gone {
-		m.forget(func(other *follower) bool { return other == f })
-	}
+	return m.followers.add(key, f)
 }
 
 // Kind returns what Spec.Open made.
@@ -232,7 +148,7 @@ func (u *Use) Release() {
 	e := u.f.m.o.Engine
 	e.ReleaseIndex(u.Index)
 	e.Release(u.store)
-	u.f.m.leave(u.f)
+	u.f.m.followers.leave(u.f)
 }
 
 // Discard drops what the index holds: it turned out to be damaged. It is built
@@ -282,7 +198,7 @@ func (u *Use) reopen() error {
 }
 
 // Start begins an update without waiting for it.
-func (u *Use) Start() { u.f.m.enqueue(u.f) }
+func (u *Use) Start() { u.f.m.background.enqueue(u.f) }
 
 func (m *Manager) warm(ctx context.Context, copyName string, spec Spec) {
 	f, err := m.follower(fairqueue.With(ctx, fairqueue.Caller{Background: always}), copyName, spec)
@@ -290,90 +206,11 @@ func (m *Manager) warm(ctx context.Context, copyName string, spec Spec) {
 		m.o.Logger.Debug("an index cannot be kept warm", zap.String("copy", copyName), zap.Error(err))
 		return
 	}
-	m.enqueue(f)
-	m.leave(f)
+	m.background.enqueue(f)
+	m.followers.leave(f)
 }
 
 func always() bool { return true }
-
-func (m *Manager) enqueue(f *follower) {
-	m.mu.Lock()
-	if !f.queued && !m.mu.closed {
-		f.queued = true
-		f.users++
-		m.mu.warm = append(m.mu.warm, f)
-	}
-	m.mu.Unlock()
-	m.poke()
-}
-
-// One update in the background may take hours, or as long as a user likes. When it has had
-// warmTurn the next one begins beside it, of another database, up to warmAtOnce.
-const (
-	warmTurn   = 2 * time.Second
-	warmAtOnce = 8
-)
-
-// updateWarm updates what waits for the background, one index after the other as long
-// as each takes no longer than its turn.
-func (m *Manager) updateWarm(ctx context.Context) {
-	for ended := m.startWarm(ctx); ended != nil; ended = m.startWarm(ctx) {
-		turn := time.NewTimer(warmTurn)
-		select {
-		case <-ended:
-		case <-turn.C:
-		}
-		turn.Stop()
-	}
-}
-
-// startWarm begins the next update in the background; nil: there is none, or none may begin
-// before another one ends.
-func (m *Manager) startWarm(ctx context.Context) (ended <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.mu.warm, func(f *follower) bool {
-		_, busy := m.mu.warming[ring.CopyTail(f.copyName)]
-		return !busy
-	})
-	if i < 0 || len(m.mu.warming) >= warmAtOnce || m.mu.closed {
-		return nil
-	}
-	f := m.mu.warm[i]
-	m.mu.warm = slices.Delete(m.mu.warm, i, i+1)
-	f.queued = false
-	m.mu.warming[ring.CopyTail(f.copyName)] = struct{}{}
-	end := make(chan struct{})
-	m.wg.Go(func() {
-		defer close(end)
-		f.updateAlone(ctx)
-		m.mu.Lock()
-		delete(m.mu.warming, ring.CopyTail(f.copyName))
-		m.mu.Unlock()
-		m.leave(f)
-		m.poke()
-	})
-	return end
-}
-
-// giveUpWarm forgets what waits for the background.
-func (m *Manager) giveUpWarm() {
-	m.mu.Lock()
-	warm := m.mu.warm
-	m.mu.warm = nil
-	m.mu.Unlock()
-	for _, f := range warm {
-		m.leave(f)
-	}
-}
-
-// poke has the background look for what waits for it.
-func (m *Manager) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Task is an update that is under way, or waits to try a document again.
 type Task struct {
@@ -390,14 +227,7 @@ type Task struct {
 
 // Tasks lists the updates that are under way and those that wait, ordered by copy and name.
 func (m *Manager) Tasks() []Task {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []Task
-	for _, f := range m.mu.followers {
-		if t, ok := f.task(); ok {
-			out = append(out, t)
-		}
-	}
+	out := m.followers.tasks()
 	slices.SortFunc(out, func(a, b Task) int {
 		return strings.Compare(a.Copy+"\x00"+a.String(), b.Copy+"\x00"+b.String())
 	})
@@ -460,18 +290,18 @@ func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error
 // when one is running.
 func (m *Manager) startCompacting(ctx context.Context, u *Use) bool {
 	f := u.f
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.followers.mu.Lock()
+	defer m.followers.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.compacting || m.mu.closed {
+	if f.mu.compacting || m.followers.mu.closed {
 		return false
 	}
 	f.mu.compacting = true
 	ctx, f.mu.stopCompacting = context.WithCancel(context.WithoutCancel(ctx))
 	compacted := make(chan struct{})
 	f.mu.compacted = compacted
-	m.wg.Go(func() {
+	m.followers.work.Go(func() {
 		defer close(compacted)
 		err := u.Index.Compact(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -512,14 +342,8 @@ func (m *Manager) Has(copyName string, name Name) (bool, error) {
 // drop removes one index. Who reads it goes on until it is done; work on it ends
 // first, so that the next query finds its place free.
 func (m *Manager) drop(ctx context.Context, copyName string, name Name) error {
-	m.giveUpWaiting(func(f *follower) bool { return f.copyName == copyName && f.spec.Name == name })
-	var ended []<-chan struct{}
-	m.mu.Lock()
-	if f := m.mu.followers[copyName+"\x00"+name.String()]; f != nil {
-		ended = f.cancelWork()
-	}
-	m.mu.Unlock()
-	for _, end := range ended {
+	m.noRoom.giveUp(func(f *follower) bool { return f.copyName == copyName && f.spec.Name == name })
+	for _, end := range m.followers.cancelWork(followerKey(copyName, name)) {
 		select {
 		case <-end:
 		case <-ctx.Done():
