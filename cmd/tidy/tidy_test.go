@@ -149,6 +149,103 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// parsed is a tree of one file.
+func parsed(t *testing.T, path, source string) *tree {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tree{fset: fset, files: []*file{{path: path, ast: f}}}
+}
+
+func TestPackageSizes(t *testing.T) {
+	const source = `package p
+type T[K any] struct{}
+func (t *T[K]) A() {}
+func (t T[K]) b() {}
+type U int
+func (U) A() {}
+func F() {}
+func f() {}
+const A, b = 1, 2
+var ( C = 3; d = 4 )
+`
+	var got []string
+	for _, s := range parsed(t, "x/p.go", source).packageSizes() {
+		got = append(got, s.rule+" "+s.where+" "+strconv.Itoa(s.n))
+	}
+	slices.Sort(got)
+	if want := []string{"exported x 5", "methods x:T 2", "methods x:U 1", "package x 0"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := parsed(t, "x/p_test.go", source).packageSizes(); len(got) > 0 {
+		t.Errorf("a test file counts: %v", got)
+	}
+}
+
+// TestTables: functions whose name begins with table are tables.
+func TestTables(t *testing.T) {
+	tr := parsed(t, "p.go", `package p
+func tableLiteral() []int { return []int{
+	1,
+	2,
+} }
+func tableAddress() *T { return &T{a: func() int { return 1 }} }
+func tableSwitch(x int) string {
+	switch x {
+	case 1:
+		return "one"
+	case 2, 3:
+	default:
+		return "many"
+	}
+	return ""
+}
+func tableTypes(x any) string {
+	switch x.(type) {
+	case int:
+		return "int"
+	}
+	return ""
+}
+func empty() {}
+func call() int { return g() }
+func two() []int { x := 1; return []int{x} }
+func code() *T { return &T{a: func() int {
+	return 1
+}} }
+func long(x int) int {
+	switch x {
+	case 1:
+		g()
+		return 1
+	}
+	return 0
+}
+func lines(x int) int {
+	switch x {
+	case 1:
+		return g(
+			1)
+	}
+	return 0
+}
+func loop() int {
+	for {
+	}
+	return 1
+}
+`)
+	for _, decl := range tr.files[0].ast.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if want := ok && strings.HasPrefix(fn.Name.Name, "table"); ok && tr.isTable(fn) != want {
+			t.Errorf("%s: want %v", fn.Name.Name, want)
+		}
+	}
+}
+
 // goroutineFiles returns the files that may start goroutines.
 func goroutineFiles(t *testing.T) []string {
 	t.Helper()
@@ -329,13 +426,8 @@ func TestProse(t *testing.T) {
 }
 
 func TestProseIsFound(t *testing.T) {
-	fset := token.NewFileSet()
 	source := "package p\n\n// Nobody waits.\n\n// T is what a client\n// sends.\ntype T int // nil: whoever asks\n\n// A nobodyElse is isolated, whatsoever.\n"
-	parsed, err := parser.ParseFile(fset, "p.go", source, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := (&tree{fset: fset, files: []*file{{path: "p.go", ast: parsed}}}).prose()
+	found := parsed(t, "p.go", source).prose()
 	if want := []string{`p.go:3: "Nobody"`, `p.go:5: "is what"`, `p.go:7: "whoever"`}; !slices.Equal(found, want) {
 		t.Errorf("%q, want %q", found, want)
 	}
