@@ -67,14 +67,14 @@ func (c *Copies) remove(ctx context.Context, name string, out func(name string) 
 }
 
 // Has reports whether a copy is on this node. It is not opened for that.
-func (c *Copies) Has(name string) bool { return c.states.engine.Has(name) }
+func (c *Copies) Has(name string) bool { return c.states.engine.Catalog().Has(name) }
 
 // DiskFull is fault.InsufficientStorage while the disk of this node is full.
 func (c *Copies) DiskFull() error { return c.states.engine.DiskFull() }
 
 // Names lists the copies on this node.
 func (c *Copies) Names() ([]string, error) {
-	names, err := c.states.engine.Names()
+	names, err := c.states.engine.Catalog().Names()
 	if err != nil {
 		return nil, fmt.Errorf("list copies: %w", err)
 	}
@@ -83,7 +83,7 @@ func (c *Copies) Names() ([]string, error) {
 
 // Stored is Names with what the directories say which copies they are.
 func (c *Copies) Stored() ([]paths.Store, error) {
-	stores, err := c.states.engine.Stored()
+	stores, err := c.states.engine.Catalog().Stored()
 	if err != nil {
 		return nil, fmt.Errorf("list copies: %w", err)
 	}
@@ -117,29 +117,29 @@ func (h Hold) End() {
 
 // ID returns which copy of its database a directory says that it is, without
 // opening it.
-func (c *Copies) ID(name string) (uint64, error) { return c.states.engine.CopyID(name) }
+func (c *Copies) ID(name string) (uint64, error) { return c.states.engine.Catalog().CopyID(name) }
 
 // Lost reports whether a copy was here once and is gone, although it was not
 // dropped. Requests for it get fault.Unavailable.
-func (c *Copies) Lost(name string) bool { return c.states.engine.Lost(name) }
+func (c *Copies) Lost(name string) bool { return c.states.engine.Losses().Lost(name) }
 
 // NoteMade notes that copies are here, of those that were listed: only what is
 // noted can be missed.
-func (c *Copies) NoteMade(names []string) error { return c.states.engine.NoteMade(names) }
+func (c *Copies) NoteMade(names []string) error { return c.states.engine.Losses().NoteMade(names) }
 
 // FindLost looks which copies have lost what they held. Some say so only when they are opened.
 func (c *Copies) FindLost(ctx context.Context) error { return c.states.engine.FindLost(ctx) }
 
 // ContentsLost returns the copies, sorted, whose directories are there, and which have lost what they
 // held: Has is false of them, and Create takes their place.
-func (c *Copies) ContentsLost() []string { return c.states.engine.ContentsLost() }
+func (c *Copies) ContentsLost() []string { return c.states.engine.Losses().Contents() }
 
 // LossNews has something when ContentsLost has more.
-func (c *Copies) LossNews() <-chan struct{} { return c.states.engine.LossNews() }
+func (c *Copies) LossNews() <-chan struct{} { return c.states.engine.Losses().News() }
 
 // clear sets the directory of a copy aside that has lost what it held.
 func (c *Copies) clear(ctx context.Context, name string) error {
-	if !c.states.engine.ContentLost(name) {
+	if !c.states.engine.Losses().ContentLost(name) {
 		return nil
 	}
 	return c.SetAside(ctx, name)
@@ -151,7 +151,7 @@ func (c *Copies) AcceptLoss(ctx context.Context, name string, o CreateOptions) e
 	if err := c.clear(ctx, name); err != nil {
 		return err
 	}
-	if err := c.states.engine.ForgetLost(name); err != nil {
+	if err := c.states.engine.Losses().Forget(name); err != nil {
 		return fmt.Errorf("give up what %s held: %w", name, err)
 	}
 	return c.Create(ctx, name, o)

@@ -18,7 +18,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 	if err != nil {
 		return nil, err
 	}
-	s.engine.pin(&s.handle)
-	r.Release(func() { s.engine.Release(s) })
+	s.cache.pin(&s.handle)
+	r.Release(func() { s.cache.release(&s.handle) })
 	return r, nil
 }

@@ -231,7 +231,7 @@ func TestUploadsAreSwept(t *testing.T) {
 	w.put(b, edit{id: "a", atts: []doc.Attachment{{Name: "x", Key: keyspace.ContentKey{1}, StoredLength: int64(len(data))}}})
 	commit(t, b)
 	e.Release(s)
-	must(t, e.closeStores(e.takeUnused(0)))
+	must(t, e.cache.closeIdle(0))
 
 	s, err = e.Acquire(testStore)
 	must(t, err)

@@ -50,7 +50,7 @@ func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error
 	if err != nil {
 		return nil, err
 	}
-	s.engine.pin(&s.handle)
+	s.cache.pin(&s.handle)
 	return &AttachmentWriter{s: s, db: db, id: id, key: key}, nil
 }
 
@@ -102,7 +102,7 @@ func (w *AttachmentWriter) begin() {
 	// What compresses is compressed by the caller, and a filter would be asked
 	// for chunks that exist.
 	wo.Compression = sstable.NoCompression
-	if w.s.engine.o.RowTables {
+	if w.s.env.o.RowTables {
 		wo.TableFormat = sstable.TableFormatPebblev4 // the last format with blocks of rows
 	}
 	wo.FilterPolicy = pebble.NoFilterPolicy
@@ -119,8 +119,8 @@ func (w *AttachmentWriter) begin() {
 func (s *Store) createUpload(o sstable.WriterOptions) (path string, w *sstable.Writer, err error) {
 	var name [12]byte
 	_, _ = rand.Read(name[:]) // never fails
-	path = s.engine.o.FS.PathJoin(s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)
-	f, err := s.engine.o.FS.Create(path, vfs.WriteCategoryUnspecified)
+	path = s.env.o.FS.PathJoin(s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)
+	f, err := s.env.o.FS.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return "", nil, err
 	}
@@ -143,7 +143,7 @@ func (w *AttachmentWriter) Close() error {
 		return w.err
 	}
 	w.done = true
-	defer w.s.engine.Release(w.s)
+	defer w.s.cache.release(&w.s.handle)
 	if len(w.buf) > 0 || w.chunk == 0 {
 		w.put(w.buf)
 	}
@@ -191,7 +191,7 @@ func (w *AttachmentWriter) Abort() error {
 		return nil
 	}
 	w.done = true
-	defer w.s.engine.Release(w.s)
+	defer w.s.cache.release(&w.s.handle)
 	w.finish()
 	return w.remove()
 }
@@ -204,7 +204,7 @@ func (w *AttachmentWriter) remove() error {
 		w.table = nil
 	}
 	for _, path := range w.paths {
-		if err := w.s.engine.o.FS.Remove(path); err != nil {
+		if err := w.s.env.o.FS.Remove(path); err != nil {
 			errs = append(errs, fmt.Errorf("remove upload: %w", err))
 		}
 	}

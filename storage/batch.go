@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -51,7 +50,7 @@ func (s *Store) newBatch(reserve bool) *Batch {
 	if !s.isSmall() {
 		db, b.err = s.writable(reserve)
 	} else if b.err = s.mayWrite(reserve); b.err == nil {
-		if db, b.err = s.engine.emptyDB(); b.err == nil {
+		if db, b.err = s.env.emptyDB(); b.err == nil {
 			b.small, b.err = s.newSmallBatch(reserve)
 		}
 	}
@@ -318,7 +317,7 @@ func (b *Batch) Discard() {
 		b.b = nil
 	}
 	if b.small != nil {
-		b.small.end(b.s.engine)
+		b.small.end()
 	}
 }
 
@@ -347,10 +346,7 @@ func (b *Batch) Apply() (*Commit, error) {
 		return nil, err
 	}
 	s.states.Store(&statePair{prev: prev, next: next})
-	s.engine.waiting.Add(int64(b.waiters))
-	if s.inflight.Add(1) == 1 {
-		s.engine.syncing.Add(1)
-	}
+	s.env.syncs.begin(&s.inflight, b.waiters)
 	c := &Commit{s: s, b: b.b, waiters: b.waiters}
 	if b.small != nil {
 		c.b, err = s.applySmall(b.b, b.small, next.batch)
@@ -358,9 +354,9 @@ func (b *Batch) Apply() (*Commit, error) {
 		err = s.apply(b.b)
 	}
 	if err != nil {
-		s.syncEnded(b.waiters)
+		s.env.syncs.end(&s.inflight, b.waiters)
 		if b.small != nil {
-			b.small.end(s.engine)
+			b.small.end()
 		}
 		return nil, s.inst.Fail(err)
 	}
@@ -422,15 +418,15 @@ type Commit struct {
 // stopped.
 func (c *Commit) Wait() error {
 	err := c.b.SyncWait()
-	c.s.syncEnded(c.waiters)
-	c.s.engine.commits.Add(1)
+	c.s.env.syncs.end(&c.s.inflight, c.waiters)
+	c.s.env.syncs.commits.Add(1)
 	if err == nil {
 		// The log keeps its errors from Pebble (package instance): they are found here.
 		err = c.s.Err()
 	}
 	if c.small != nil {
 		err = errors.Join(err, c.small.Err())
-		defer c.s.engine.release(&c.small.handle)
+		defer c.small.cache.release(&c.small.handle)
 	}
 	if err == nil {
 		err = c.b.Close()
@@ -440,32 +436,3 @@ func (c *Commit) Wait() error {
 	}
 	return nil
 }
-
-// syncEnded notes that a batch is no longer on its way to the disk.
-func (s *Store) syncEnded(waiters int) {
-	s.engine.waiting.Add(-int64(waiters))
-	if s.inflight.Add(-1) == 0 {
-		s.engine.syncing.Add(-1)
-	}
-}
-
-// syncInterval is how long a log waits between two syncs. While few requests wait,
-// waiting only costs. With many busy stores each syncs for itself, and with many requests
-// they and not the disk are the limit: a short wait gathers more edits per sync, which
-// costs a processor more than an edit does.
-func (e *Engine) syncInterval() time.Duration {
-	if e.syncing.Load() >= manyStores || e.waiting.Load() >= manyWaiters {
-		return groupInterval
-	}
-	return 0
-}
-
-// manyStores is the number of stores with a batch on its way to the disk, and
-// manyWaiters that of requests that wait for such batches, from which on logs wait.
-const (
-	manyStores  = 3
-	manyWaiters = 16
-)
-
-// groupInterval is how long they wait after a sync before the next one.
-const groupInterval = time.Millisecond

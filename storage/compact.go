@@ -69,7 +69,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.isSmall() {
 			return err
 		}
-		s.engine.small.reclaim.Compacted(s.id.UUID)
+		s.host.reclaim.Compacted(s.id.UUID)
 		return nil
 	}
 	if err := s.inst.Compact(ctx, nil, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {

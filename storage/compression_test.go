@@ -40,7 +40,7 @@ func TestCompression(t *testing.T) {
 		w.load(t, s)
 		checkStore(t, s)
 		e.Release(s)
-		size, err = e.FileSize(name)
+		size, err = e.Catalog().FileSize(name)
 		must(t, err)
 		return size
 	}

@@ -349,7 +349,7 @@ func TestCrashCreateDrop(t *testing.T) {
 		clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: i % 2 * 50, RNG: rand.New(rand.NewPCG(uint64(i), 2))})
 		e2, err := NewEngine(Options{Dir: "data", FS: clone})
 		must(t, err)
-		names, err := e2.Names()
+		names, err := e2.Catalog().Names()
 		must(t, err)
 		if len(names) != len(want) {
 			t.Fatalf("after %d steps %d stores survived, want %d", i, len(names), len(want))

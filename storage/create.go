@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
@@ -19,43 +17,17 @@ func (e *Engine) Create(name string, o CreateOptions) error {
 	if !paths.Valid(name) {
 		return fmt.Errorf("store name %q is no path below the data directory", name)
 	}
-	en, err := e.addBusy(name)
+	en, err := e.cache.addBusy(name)
 	if err != nil {
 		return err
 	}
-	err = e.create(name, o)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.removeLocked(en)
-	return err
-}
-
-// addBusy makes a busy entry for a store that is not open.
-func (e *Engine) addBusy(name string) (*entry, error) {
-	for {
-		e.mu.Lock()
-		en := e.mu.entries[name]
-		switch {
-		case e.mu.closed:
-			e.mu.Unlock()
-			return nil, errClosed()
-		case en == nil:
-			en = e.newBusyLocked(name)
-			e.mu.Unlock()
-			return en, nil
-		case en.busy == nil:
-			e.mu.Unlock()
-			return nil, fault.New(fault.Exists, "file_exists")
-		}
-		wait := en.busy
-		e.mu.Unlock()
-		<-wait
-	}
+	defer e.cache.remove(en)
+	return e.create(name, o)
 }
 
 func (e *Engine) create(name string, o CreateOptions) error {
-	path := e.path(name)
-	files, err := e.o.FS.List(path)
+	path := e.env.path(name)
+	files, err := e.env.o.FS.List(path)
 	if err == nil {
 		if _, err = identity.Find(files); err == nil {
 			return fault.New(fault.Exists, "file_exists")
@@ -66,35 +38,26 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	}
 	id := identity.New(name, o.CopyID, o.Partitioned)
 	if id.Small = o.Small; id.Small {
-		shared, err := e.addSmall(id.UUID)
+		shared, err := e.small.add(id.UUID)
 		switch {
 		case err == nil:
-			defer e.release(&shared.handle)
+			defer e.cache.release(&shared.handle)
 		case fault.Is(err, fault.Corruption):
 			id.Small = false // the files of small stores stay where they are, for an operator to mend
 		default:
 			return instance.DiskError("create store "+name, err)
 		}
 	}
-	defer e.dirs.Hold()()
-	if err = e.dirs.Ensure(e.o.FS.PathDir(path)); err == nil {
-		err = id.Make(e.o.FS, path)
+	defer e.env.dirs.Hold()()
+	if err = e.env.dirs.Ensure(e.env.o.FS.PathDir(path)); err == nil {
+		err = id.Make(e.env.o.FS, path)
 	}
 	if err != nil {
-		if _, e2 := e.o.FS.Stat(path); id.Small && errors.Is(e2, os.ErrNotExist) {
-			err = errors.Join(err, e.removeSmall(id.UUID))
+		if _, e2 := e.env.o.FS.Stat(path); id.Small && errors.Is(e2, os.ErrNotExist) {
+			err = errors.Join(err, e.small.remove(id.UUID))
 		}
 		return instance.DiskError("create store "+name, err)
 	}
-	_ = e.made.Note(name) // else NoteMade does
+	_ = e.losses.made.Note(name) // else NoteMade does
 	return nil
-}
-
-// touch makes an empty file, durable with its directory.
-func (e *Engine) touch(path string) error {
-	f, err := e.o.FS.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }

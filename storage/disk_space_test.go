@@ -40,7 +40,7 @@ func TestLittleRoom(t *testing.T) {
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		setKeys(t, x, "a")
 		free.Store(2*diskspace.Kept - 1) // documents have room
@@ -72,10 +72,10 @@ func TestLittleRoom(t *testing.T) {
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
 			t.Errorf("the index holds %v", got)
 		}
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 
 		e.Release(s)
-		must(t, e.closeStores(e.takeUnused(0)))
+		must(t, e.cache.closeIdle(0))
 		s, err = e.Acquire(testStore) // opened for reading
 		must(t, err)
 		checkStore(t, s)
@@ -103,10 +103,10 @@ func TestLittleRoom(t *testing.T) {
 		if tight, room := lines.FilterMessageSnippet("indexes are not updated").Len(), lines.FilterMessageSnippet("indexes are updated again").Len(); tight != 1 || room != 1 {
 			t.Errorf("the log says %d times that indexes wait, %d times that they go on", tight, room)
 		}
-		x, err = e.AcquireIndex(s, "abc")
+		x, err = e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		setKeys(t, x, "b")
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		if full, room := lines.FilterMessageSnippet("the disk is full").Len(), lines.FilterMessageSnippet("has room again").Len(); full != 1 || room != 1 {
 			t.Errorf("the log says %d times that the disk is full, %d times that it is not", full, room)

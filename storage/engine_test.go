@@ -58,7 +58,7 @@ func TestCreateNamesDrop(t *testing.T) {
 	stop()
 
 	e, _ = startEngine(t, Options{FS: fs})
-	got, err := e.Names()
+	got, err := e.Catalog().Names()
 	must(t, err)
 	if !slices.Equal(got, names) {
 		t.Errorf("Names = %q, want %q", got, names)
@@ -66,7 +66,7 @@ func TestCreateNamesDrop(t *testing.T) {
 	wantThere := func(want ...bool) {
 		t.Helper()
 		for i, n := range append(names, "shards/00000000-7fffffff/team") {
-			if e.Has(n) != want[i] {
+			if e.Catalog().Has(n) != want[i] {
 				t.Errorf("Has(%q) = %t", n, !want[i])
 			}
 		}
@@ -90,7 +90,7 @@ func TestCreateNamesDrop(t *testing.T) {
 	writeOne(t, s) // its user is not disturbed
 	e.Release(s)
 	must(t, e.Drop(names[0]))
-	got, err = e.Names()
+	got, err = e.Catalog().Names()
 	must(t, err)
 	if !slices.Equal(got, names[2:]) {
 		t.Errorf("Names = %q, want %q", got, names[2:])
@@ -193,9 +193,9 @@ func TestLeastRecentlyUsed(t *testing.T) {
 		e.Release(open(i))
 	}
 	isOpen := func(i int) bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.mu.entries[storeName(i)] != nil
+		e.cache.mu.Lock()
+		defer e.cache.mu.Unlock()
+		return e.cache.mu.entries[storeName(i)] != nil
 	}
 	for i, want := range []bool{true, false, false, false, true, true} {
 		if isOpen(i) != want {
@@ -326,8 +326,8 @@ func TestCloseGivesUp(t *testing.T) {
 			t.Error("Close says nothing of the store in use")
 		}
 		e.Release(s)
-		<-e.drained
-		must(t, e.empty.Close())
+		<-e.cache.drained
+		must(t, e.env.empty.Close())
 		must(t, e.releaseShared())
 	})
 }
@@ -335,24 +335,24 @@ func TestCloseGivesUp(t *testing.T) {
 func TestFileSize(t *testing.T) {
 	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
 	must(t, e.Create(testStore, CreateOptions{}))
-	if n, err := e.FileSize(testStore); n != 0 || err != nil {
+	if n, err := e.Catalog().FileSize(testStore); n != 0 || err != nil {
 		t.Errorf("FileSize of an empty store: %d, %v", n, err)
 	}
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
 	must(t, s.inst.DB().Flush())
-	n, err := e.FileSize(testStore)
+	n, err := e.Catalog().FileSize(testStore)
 	if err != nil || n < 50_000 {
 		t.Errorf("FileSize of an open store: %d, %v", n, err)
 	}
 	e.Release(s)
-	must(t, e.closeStores(e.takeUnused(0)))
-	n, err = e.FileSize(testStore)
+	must(t, e.cache.closeIdle(0))
+	n, err = e.Catalog().FileSize(testStore)
 	if err != nil || n < 50_000 {
 		t.Errorf("FileSize of a closed store: %d, %v", n, err)
 	}
-	if _, err := e.FileSize("shards/nothing"); !fault.Is(err, fault.NoCopy) {
+	if _, err := e.Catalog().FileSize("shards/nothing"); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("FileSize of nothing: %v", err)
 	}
 }

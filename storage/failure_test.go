@@ -248,7 +248,7 @@ func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
 	on.Store(false)
 	acked := err == nil
 	e.Release(s)
-	e.mu.retry = map[string]time.Time{}
+	e.cache.failures.refusals = map[string]refusal{}
 	if s, err = e.Acquire(testStore); err != nil {
 		t.Fatalf("Acquire after a failed write: %v", err)
 	}
@@ -294,7 +294,7 @@ func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool, readable bool)
 	must(t, err)
 	putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
 	e.Release(s)
-	must(t, e.closeStores(e.takeUnused(0)))
+	must(t, e.cache.closeIdle(0))
 	on.Store(true)
 	for range 3 {
 		s, err := e.Acquire(testStore)
@@ -455,13 +455,13 @@ func openWithoutDescriptors(t *testing.T, first int32, once bool) bool {
 	for range 4 { // tables enough for a compaction, and a log for a flush
 		putDocs(t, s, w, docsOf{10, 10, func(i int) string { return numbered(len(w.recs)) }})
 		e.Release(s)
-		must(t, e.closeStores(e.takeUnused(0)))
+		must(t, e.cache.closeIdle(0))
 		s, err = e.Acquire(testStore)
 		must(t, err)
 	}
 	putDocs(t, s, w, docsOf{10, 10, func(i int) string { return numbered(len(w.recs)) }})
 	e.Release(s)
-	must(t, e.closeStores(e.takeUnused(0)))
+	must(t, e.cache.closeIdle(0))
 	on.Store(true)
 	if s, err := e.Acquire(testStore); err == nil {
 		e.Release(s)

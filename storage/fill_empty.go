@@ -45,7 +45,7 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
 		Partitioned: s.id.Partitioned, Belongs: o.Belongs, Files: fillFiles{s},
 		Looked: func(docs, copied int) error {
-			if err := errors.Join(s.checkPlace(), src.s.checkPlace(), s.Err(), src.s.Err(), s.engine.space.Err()); err != nil {
+			if err := errors.Join(s.checkPlace(), src.s.checkPlace(), s.Err(), src.s.Err(), s.env.space.Err()); err != nil {
 				return err
 			}
 			return o.Looked(docs, copied)
@@ -62,10 +62,7 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 
 // checkPlace returns fault.NoCopy when the store was dropped while it is in use.
 func (s *Store) checkPlace() error {
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if en := e.mu.entries[s.name]; en == nil || en.dropped {
+	if open, dropped := s.cache.lookup(s.name); open == nil || dropped {
 		return noStore()
 	}
 	return nil
@@ -119,7 +116,7 @@ func (f fillFiles) Create() (path string, w *sstable.Writer, err error) {
 
 // Remove implements bulkload.Files.
 func (f fillFiles) Remove(path string) error {
-	if err := f.s.engine.o.FS.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := f.s.env.o.FS.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil

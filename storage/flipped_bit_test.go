@@ -152,7 +152,7 @@ func TestFlippedBit(t *testing.T) {
 	stop()
 	closed := live.CrashClone(vfs.CrashCloneCfg{})
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, dir := range []string{path.Join("data", SmallDir), e.path(storeName(n))} {
+	for _, dir := range []string{path.Join("data", SmallDir), e.env.path(storeName(n))} {
 		all := placesOf(t, base, dir)
 		for i := range all {
 			if instance.IsLog(all[i].file) { // not the last write: see TestEndOfLog
@@ -220,8 +220,8 @@ func allThereOf(t *testing.T, e *Engine, models []*edits) {
 		models[i].compare(t, s)
 		e.Release(s)
 	}
-	if e.Stats().SmallDamaged || len(e.ContentsLost()) > 0 {
-		t.Errorf("damaged at the end; lost are %q", e.ContentsLost())
+	if e.Stats().SmallDamaged || len(e.Losses().Contents()) > 0 {
+		t.Errorf("damaged at the end; lost are %q", e.Losses().Contents())
 	}
 }
 
@@ -238,7 +238,7 @@ func TestFlippedBitOnFullDisk(t *testing.T) {
 	large := take(t, e, storeName(n))
 	putDocs(t, large, models[n], docsOf{100, 1000, numbered})
 	must(t, large.inst.Flush())
-	dirs := []string{path.Join("data", SmallDir), e.path(storeName(n))}
+	dirs := []string{path.Join("data", SmallDir), e.env.path(storeName(n))}
 	e.Release(large)
 	stop()
 	base := live.CrashClone(vfs.CrashCloneCfg{})
@@ -281,8 +281,8 @@ func mendedWithRoom(t *testing.T, fs vfs.FS, table string, models []*edits) {
 		}
 		<-time.After(4 * time.Second)
 	}
-	if !refused || len(e.ContentsLost()) > 0 {
-		t.Errorf("all was read: %t; lost are %q", !refused, e.ContentsLost())
+	if !refused || len(e.Losses().Contents()) > 0 {
+		t.Errorf("all was read: %t; lost are %q", !refused, e.Losses().Contents())
 	}
 	full.Store(false)
 	<-time.After(time.Minute)
@@ -439,7 +439,7 @@ func TestLargeDamageBeyondABit(t *testing.T) {
 	large := take(t, e, storeName(0))
 	putDocs(t, large, model, docsOf{100, 1000, numbered})
 	must(t, large.inst.Flush())
-	dir := e.path(storeName(0))
+	dir := e.env.path(storeName(0))
 	e.Release(large)
 	stop()
 	base := live.CrashClone(vfs.CrashCloneCfg{})
@@ -476,7 +476,7 @@ func thereOrLost(t *testing.T, fs vfs.FS, models []*edits) {
 	for i := range models {
 		s, err := e.Acquire(storeName(i))
 		if errors.Is(err, ErrLost) {
-			if lost++; !e.Lost(storeName(i)) || e.Has(storeName(i)) {
+			if lost++; !e.Losses().Lost(storeName(i)) || e.Catalog().Has(storeName(i)) {
 				t.Errorf("store %d is not lost: %v", i, err)
 			}
 			continue

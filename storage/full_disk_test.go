@@ -62,10 +62,10 @@ func TestBuildFillsDisk(t *testing.T) {
 		putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
 		before := disk.Used()
 		for range 3 {
-			x, err := e.AcquireIndex(s, "abc")
+			x, err := e.Indexes().Acquire(s, "abc")
 			if err == nil {
 				_, err = fillIndex(t, x, 1<<30, 0)
-				e.ReleaseIndex(x)
+				e.Indexes().Release(x)
 			}
 			if !fault.Is(err, fault.InsufficientStorage) && !fault.Is(err, fault.Unavailable) {
 				t.Fatalf("filling a disk: %v", err)
@@ -74,18 +74,18 @@ func TestBuildFillsDisk(t *testing.T) {
 		}
 		must(t, s.Err())
 		checkStore(t, s)
-		must(t, e.DropIndex(testStore, "abc"))
+		must(t, e.Indexes().Drop(testStore, "abc"))
 		<-time.After(time.Second) // the sweep
 		if used := disk.Used(); used > before+1<<20 {
 			t.Errorf("%d bytes are used after the index was removed, %d before it was made", used, before)
 		}
 		writeOne(t, s)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		if _, err := fillIndex(t, x, 4<<20, 0); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 	})
 }
@@ -103,7 +103,7 @@ func TestBuildLeavesRoom(t *testing.T) {
 		s := take(t, e, testStore)
 		w := newEdits()
 		putDocs(t, s, w, docsOf{50, 10, numbered})
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		n, err := fillIndex(t, x, 1<<30, diskspace.LookIndexes)
 		if !fault.Is(err, fault.InsufficientStorage) {
@@ -135,8 +135,8 @@ func TestBuildLeavesRoom(t *testing.T) {
 		if _, err := fillIndex(t, x, 4<<20, 0); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		e.ReleaseIndex(x)
-		must(t, e.DropIndex(testStore, "abc"))
+		e.Indexes().Release(x)
+		must(t, e.Indexes().Drop(testStore, "abc"))
 		<-time.After(time.Second)
 		if used := disk.Used(); used > 4<<20 {
 			t.Errorf("%d bytes are used after the index was removed", used)
@@ -155,30 +155,30 @@ func TestNoIndexOnFullDisk(t *testing.T) {
 		defer stop()
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
-		x, err := e.AcquireIndex(s, "there")
+		x, err := e.Indexes().Acquire(s, "there")
 		must(t, err)
 		_, err = fillIndex(t, x, 1<<20, 0)
 		must(t, err)
-		e.ReleaseIndex(x)
-		must(t, e.closeStores(e.takeUnused(0)))
+		e.Indexes().Release(x)
+		must(t, e.cache.closeIdle(0))
 		disk.Resize(disk.Used() + 4<<10)
 		<-time.After(time.Second)
 		for range 2 {
-			if _, err := e.AcquireIndex(s, "new"); !fault.Is(err, fault.InsufficientStorage) {
+			if _, err := e.Indexes().Acquire(s, "new"); !fault.Is(err, fault.InsufficientStorage) {
 				t.Errorf("a new index: %v", err)
 			}
 		}
-		x, err = e.AcquireIndex(s, "there")
+		x, err = e.Indexes().Acquire(s, "there")
 		must(t, err)
 		if len(keysOf(t, x)) == 0 {
 			t.Error("the index that is there has lost its rows")
 		}
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		disk.Resize(size)
 		<-time.After(retryAfter + time.Second)
-		x, err = e.AcquireIndex(s, "new")
+		x, err = e.Indexes().Acquire(s, "new")
 		must(t, err)
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 	})
 }
@@ -194,7 +194,7 @@ func TestLargeBatchLeavesRoom(t *testing.T) {
 		defer stop()
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s := take(t, e, testStore)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		rng := rand.NewChaCha8([32]byte{1})
 		value := make([]byte, 1<<20)
@@ -217,18 +217,18 @@ func TestLargeBatchLeavesRoom(t *testing.T) {
 		if free := size - disk.Used(); free < kept*3/2 {
 			t.Errorf("an index left %d bytes", free)
 		}
-		if e.space.PendingBytes() != 0 {
-			t.Errorf("%d bytes wait to be written after a flush", e.space.PendingBytes())
+		if e.env.space.PendingBytes() != 0 {
+			t.Errorf("%d bytes wait to be written after a flush", e.env.space.PendingBytes())
 		}
 		disk.Resize(2 * size)
 		<-time.After(diskspace.ResumeAfter + time.Second)
-		if _, err := fillIndex(t, x, 1<<20, 0); err != nil || e.space.PendingBytes() == 0 {
-			t.Errorf("with room again: %v, %d bytes wait to be written", err, e.space.PendingBytes())
+		if _, err := fillIndex(t, x, 1<<20, 0); err != nil || e.env.space.PendingBytes() == 0 {
+			t.Errorf("with room again: %v, %d bytes wait to be written", err, e.env.space.PendingBytes())
 		}
-		e.ReleaseIndex(x)
-		must(t, e.DropIndex(testStore, "abc"))
-		if e.space.PendingBytes() != 0 {
-			t.Errorf("%d bytes of a removed index wait to be written", e.space.PendingBytes())
+		e.Indexes().Release(x)
+		must(t, e.Indexes().Drop(testStore, "abc"))
+		if e.env.space.PendingBytes() != 0 {
+			t.Errorf("%d bytes of a removed index wait to be written", e.env.space.PendingBytes())
 		}
 		e.Release(s)
 	})
@@ -263,7 +263,7 @@ func TestDocumentsFillDisk(t *testing.T) {
 			t.Fatalf("filling a disk: %v", err)
 		}
 		e.Release(s)
-		must(t, e.closeStores(e.takeUnused(0)))
+		must(t, e.cache.closeIdle(0))
 		disk.Resize(64 << 20)
 		<-time.After(retryAfter + time.Second)
 		s = take(t, e, testStore)

@@ -31,7 +31,7 @@ func TestIndexMergesInAnyGroups(t *testing.T) {
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		b := x.NewBatch(false)
 		want := map[string]string{}
@@ -86,7 +86,7 @@ func TestIndexMergesInAnyGroups(t *testing.T) {
 			}
 		}
 		snap.Close()
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		stop()
 	})
@@ -102,7 +102,7 @@ func TestIndexMergesAfterCrash(t *testing.T) {
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		flushed, all := 0, ""
 		b := x.NewBatch(false)
@@ -122,13 +122,13 @@ func TestIndexMergesAfterCrash(t *testing.T) {
 		}
 		b.Close()
 		after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rnd})
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		stop()
 		e, stop = startEngine(t, Options{FS: after}) // to join values is not needed for reading them
 		s, err = e.Acquire(testStore)
 		must(t, err)
-		x, err = e.AcquireIndex(s, "abc")
+		x, err = e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		p, _, err := x.Get(nil, []byte("p"))
 		must(t, err)
@@ -138,7 +138,7 @@ func TestIndexMergesAfterCrash(t *testing.T) {
 		if joined != plain || !strings.HasPrefix(all, plain) || len(plain) < flushed {
 			t.Errorf("seed %d: %q and %q are left of %q, of which %d were flushed", seed, p, q, all, flushed)
 		}
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		stop()
 	}

@@ -37,22 +37,22 @@ func TestDiskUsage(t *testing.T) {
 		putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
 		must(t, s.inst.DB().Flush())
 		synctest.Wait() // the store goes on writing to its log and its manifest after the flush
-		own, err := e.DiskUsage(testStore)
-		if size, _ := e.FileSize(testStore); err != nil || own != size {
+		own, err := e.Catalog().DiskUsage(testStore)
+		if size, _ := e.Catalog().FileSize(testStore); err != nil || own != size {
 			t.Errorf("without an index: %d, %v; the store has %d", own, err, size)
 		}
 		for _, signature := range []string{"one", "two"} {
-			x, err := e.AcquireIndex(s, signature)
+			x, err := e.Indexes().Acquire(s, signature)
 			must(t, err)
-			defer e.ReleaseIndex(x)
+			defer e.Indexes().Release(x)
 			setKeys(t, x, strings.Repeat(signature, 20_000))
 			must(t, x.inst.DB().Flush())
 		}
 		synctest.Wait()
-		if all, err := e.DiskUsage(testStore); err != nil || all < own+100_000 {
+		if all, err := e.Catalog().DiskUsage(testStore); err != nil || all < own+100_000 {
 			t.Errorf("with two indexes: %d, %v; %d without", all, err, own)
 		}
-		if _, err := e.DiskUsage("shards/nothing"); !fault.Is(err, fault.NoCopy) {
+		if _, err := e.Catalog().DiskUsage("shards/nothing"); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("DiskUsage of nothing: %v", err)
 		}
 	})
@@ -61,9 +61,9 @@ func TestDiskUsage(t *testing.T) {
 // openIndex acquires an index until the test ends.
 func openIndex(tb testing.TB, s *Store, signature string) *Index {
 	tb.Helper()
-	x, err := s.engine.AcquireIndex(s, signature)
+	x, err := s.engine.Indexes().Acquire(s, signature)
 	must(tb, err)
-	tb.Cleanup(func() { s.engine.ReleaseIndex(x) })
+	tb.Cleanup(func() { s.engine.Indexes().Release(x) })
 	return x
 }
 
@@ -134,7 +134,7 @@ func TestIndexKeys(t *testing.T) {
 	if size, err := x.FileSize(); size == 0 || err != nil {
 		t.Errorf("size %d, %v", size, err)
 	}
-	all, err := s.engine.Signatures(testStore)
+	all, err := s.engine.Indexes().Signatures(testStore)
 	if err != nil || !slices.Equal(all, []string{"abc", "other"}) {
 		t.Errorf("indexes %v, %v", all, err)
 	}
@@ -149,16 +149,16 @@ func TestIndexOutlivesItsOpening(t *testing.T) {
 	for i := range 3 {
 		s, err := e.Acquire(testStore)
 		must(t, err)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		if got := keysOf(t, x); len(got) != i {
 			t.Errorf("turn %d: %v", i, got)
 		}
 		setKeys(t, x, fmt.Sprint(i))
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		if i == 0 {
-			must(t, e.closeStores(e.takeUnused(0)))
+			must(t, e.cache.closeIdle(0))
 			continue
 		}
 		stop()
@@ -186,9 +186,9 @@ func TestLargeBatchesAreLetGoOf(t *testing.T) {
 	}
 	before := live()
 	for i := range indexes {
-		x, err := e.AcquireIndex(s, fmt.Sprint("x", i))
+		x, err := e.Indexes().Acquire(s, fmt.Sprint("x", i))
 		must(t, err)
-		defer e.ReleaseIndex(x)
+		defer e.Indexes().Release(x)
 		b := x.NewBatch(false)
 		b.Set([]byte("k"), make([]byte, size))
 		must(t, b.Commit(t.Context()))
@@ -210,7 +210,7 @@ func TestIndexAfterCrash(t *testing.T) {
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		flushed := 0
 		for i := range 1 + rnd.IntN(20) {
@@ -221,13 +221,13 @@ func TestIndexAfterCrash(t *testing.T) {
 			}
 		}
 		after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rnd})
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		stop()
 		e, stop = startEngine(t, Options{FS: after})
 		s, err = e.Acquire(testStore)
 		must(t, err)
-		x, err = e.AcquireIndex(s, "abc")
+		x, err = e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		got := keysOf(t, x)
 		n := len(got) / 2
@@ -239,7 +239,7 @@ func TestIndexAfterCrash(t *testing.T) {
 		if len(got)%2 != 0 || n < flushed {
 			t.Errorf("seed %d: %d batches were flushed, there is %v", seed, flushed, got)
 		}
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 		stop()
 	}
@@ -254,19 +254,19 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 		must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		if got := keysOf(t, x); len(got) > 0 {
 			t.Errorf("the index of a new copy holds %v", got)
 		}
 		setKeys(t, x, "a")
 		fn(s, x)
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		e.Release(s)
 	}
 	gone := func(when string) {
 		t.Helper()
-		if names, err := e.Signatures(testStore); len(names) > 0 || err != nil {
+		if names, err := e.Indexes().Signatures(testStore); len(names) > 0 || err != nil {
 			t.Errorf("%s: %v, %v", when, names, err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestIndexGoesWithItsCopy(t *testing.T) {
 	use(func(s *Store, x *Index) { must(t, e.Drop(testStore)) })
 	gone("dropped while it was used")
 	use(func(*Store, *Index) {})
-	must(t, e.closeStores(e.takeUnused(0)))
+	must(t, e.cache.closeIdle(0))
 	must(t, e.Drop(testStore))
 	gone("dropped while it was closed")
 	use(func(*Store, *Index) {})
@@ -317,7 +317,7 @@ func TestIndexOfAnOlderVersion(t *testing.T) {
 	e, stop := startEngine(t, o)
 	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	setA(t, e)
-	dir := e.path(indexDir(testStore), "abc")
+	dir := e.env.path(indexDir(testStore), "abc")
 	stop()
 	files, err := fs.List(dir)
 	must(t, err)
@@ -348,9 +348,9 @@ func withIndex(t *testing.T, e *Engine, use func(x *Index)) {
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	defer e.Release(s)
-	x, err := e.AcquireIndex(s, "abc")
+	x, err := e.Indexes().Acquire(s, "abc")
 	must(t, err)
-	defer e.ReleaseIndex(x)
+	defer e.Indexes().Release(x)
 	use(x)
 }
 
@@ -371,7 +371,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 	fs := vfs.NewMem()
 	e, stop := startEngine(t, Options{FS: fs})
 	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
-	dir := e.path(indexDir(testStore), "abc")
+	dir := e.env.path(indexDir(testStore), "abc")
 	for _, damage := range []string{"MANIFEST-", instance.ManifestMarker, indexPrefix} {
 		setA(t, e)
 		stop()
@@ -388,7 +388,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 		}
 	}
 	s := acquire(t, e, testStore)
-	x, err := e.AcquireIndex(s, "abc")
+	x, err := e.Indexes().Acquire(s, "abc")
 	must(t, err)
 	setKeys(t, x, "a")
 	must(t, x.Discard())
@@ -399,7 +399,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 	if got := keysOf(t, openIndex(t, s, "abc")); len(got) > 0 {
 		t.Errorf("the one in its place: %v", got)
 	}
-	e.ReleaseIndex(x)
+	e.Indexes().Release(x)
 	if !isEmpty(t, e) {
 		t.Error("it came back")
 	}
@@ -408,20 +408,20 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 func TestDropIndex(t *testing.T) {
 	s := newStore(t, CreateOptions{CopyID: 1, Small: true})
 	e := s.engine
-	if err := e.DropIndex(testStore, "abc"); !fault.Is(err, fault.NoCopy) {
+	if err := e.Indexes().Drop(testStore, "abc"); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("none is there: %v", err)
 	}
 	setA(t, e)
-	must(t, e.DropIndex(testStore, "abc"))
-	x, err := e.AcquireIndex(s, "abc")
+	must(t, e.Indexes().Drop(testStore, "abc"))
+	x, err := e.Indexes().Acquire(s, "abc")
 	must(t, err)
 	setKeys(t, x, "a")
-	must(t, e.DropIndex(testStore, "abc"))
-	e.ReleaseIndex(x)
-	if names, err := e.Signatures(testStore); len(names) > 0 || err != nil {
+	must(t, e.Indexes().Drop(testStore, "abc"))
+	e.Indexes().Release(x)
+	if names, err := e.Indexes().Signatures(testStore); len(names) > 0 || err != nil {
 		t.Errorf("%v, %v", names, err)
 	}
-	if _, err := e.AcquireIndex(s, "../abc"); err == nil {
+	if _, err := e.Indexes().Acquire(s, "../abc"); err == nil {
 		t.Error("a name that leads elsewhere")
 	}
 }
@@ -440,7 +440,7 @@ func TestIndexOnFullDisk(t *testing.T) {
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		defer e.Release(s)
-		x, err := e.AcquireIndex(s, "abc")
+		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		setKeys(t, x, "a")
 		must(t, x.Flush())
@@ -453,9 +453,9 @@ func TestIndexOnFullDisk(t *testing.T) {
 			t.Errorf("snapshot: %v", err)
 		}
 		writeOne(t, s)
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		on.Store(false)
-		x, err = e.AcquireIndex(s, "abc") // for reading
+		x, err = e.Indexes().Acquire(s, "abc") // for reading
 		must(t, err)
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
 			t.Errorf("for reading the index holds %v", got)
@@ -466,14 +466,14 @@ func TestIndexOnFullDisk(t *testing.T) {
 			t.Errorf("for reading: %v", err)
 		}
 		b.Close()
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 		<-time.After(diskspace.Look)
-		x, err = e.AcquireIndex(s, "abc")
+		x, err = e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
 			t.Errorf("the index holds %v", got)
 		}
 		setKeys(t, x, "b")
-		e.ReleaseIndex(x)
+		e.Indexes().Release(x)
 	})
 }

@@ -350,7 +350,7 @@ func (s *Store) purges(r pebble.Reader, since uint64) (*Purges, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.engine.pin(&s.handle)
+	s.cache.pin(&s.handle)
 	return &Purges{rows: inner, s: s}, nil
 }
 
@@ -381,6 +381,6 @@ func (p *Purges) Purge() Purge { return p.purge }
 // Close ends the iteration and gives its pin back.
 func (p *Purges) Close() error {
 	err := p.rows.Close()
-	p.s.engine.Release(p.s)
+	p.s.cache.release(&p.s.handle)
 	return err
 }

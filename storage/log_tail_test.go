@@ -33,10 +33,10 @@ func writtenLog(t *testing.T) (fs *vfs.MemFS, log string) {
 	fs = live.CrashClone(vfs.CrashCloneCfg{})
 	e.Release(s)
 	stop()
-	files, err := fs.List(e.path(lostName))
+	files, err := fs.List(e.env.path(lostName))
 	must(t, err)
 	for _, f := range files {
-		if path := fs.PathJoin(e.path(lostName), f); instance.IsLog(f) && len(content(t, fs, path)) > 0 {
+		if path := fs.PathJoin(e.env.path(lostName), f); instance.IsLog(f) && len(content(t, fs, path)) > 0 {
 			log = path
 		}
 	}

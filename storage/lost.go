@@ -2,11 +2,15 @@ package storage
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"divan/storage/fault"
-	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/marks"
 )
 
 // ErrLost is the cause of an error that says that a store was there once and is
@@ -19,104 +23,87 @@ func errLost(name string) error {
 	return fault.Wrap(fault.Unavailable, "The files of the shard "+r+" are missing.", ErrLost)
 }
 
+// Losses tells which stores were made here and are gone, or have lost what they held. It is safe for
+// concurrent use.
+type Losses struct {
+	env      *environment
+	cache    *storeCache
+	catalog  *Catalog
+	made     marks.Made
+	contents *lostContents
+}
+
 // Lost reports whether a store, or its content, was here once and is gone, although it was
 // not dropped.
-func (e *Engine) Lost(name string) bool {
-	return !e.Has(name) && (e.made.Has(name) || e.contents.has(name))
+func (l *Losses) Lost(name string) bool {
+	return !l.catalog.Has(name) && (l.made.Has(name) || l.contents.has(name))
 }
 
 // NeverMade reports whether a store is not here and never was: a node that is killed
 // while it makes a database leaves that. False also where it is not known which stores
 // were here.
-func (e *Engine) NeverMade(name string) bool {
-	return e.made.Any() && !e.made.Has(name) && !e.Has(name)
+func (l *Losses) NeverMade(name string) bool {
+	return l.made.Any() && !l.made.Has(name) && !l.catalog.Has(name)
 }
 
 // NoteMade notes that stores are here, of those that were listed. What is not
 // noted is not missed when it goes.
-func (e *Engine) NoteMade(names []string) error {
+func (l *Losses) NoteMade(names []string) error {
 	for _, name := range names {
-		if err := e.made.Note(name); err != nil {
+		if err := l.made.Note(name); err != nil {
 			return instance.DiskError("note which stores are here", err)
 		}
 	}
 	return nil
 }
 
-// ForgetLost ends the missing of a store that is lost, so that it can be made
+// Forget ends the missing of a store that is lost, so that it can be made
 // again, empty. What is left of its directory is set aside.
-func (e *Engine) ForgetLost(name string) error {
-	en, err := e.addBusy(name)
+func (l *Losses) Forget(name string) error {
+	en, err := l.cache.addBusy(name)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.removeLocked(en)
-	}()
-	switch _, _, err := e.readIdentity(name); {
+	defer l.cache.remove(en)
+	switch _, _, err := l.env.readIdentity(name); {
 	case fault.Is(err, fault.NoCopy):
-		if _, err := e.o.FS.Stat(e.path(name)); err == nil {
-			if err := e.setAside(name); err != nil {
+		if _, err := l.env.o.FS.Stat(l.env.path(name)); err == nil {
+			if err := l.env.setAside(name); err != nil {
 				return err
 			}
-			e.dirs.RemoveParents(name)
+			l.env.dirs.RemoveParents(name)
 		}
 	default: // it is there, or that is not known
 		return errors.Join(fault.New(fault.Exists, "file_exists"), err)
 	}
-	e.made.Forget(name)
+	l.made.Forget(name)
 	return nil
 }
 
-// readIdentity reads what is fixed about a store that need not be open, and its
-// files. The error is fault.NoCopy when there is none.
-func (e *Engine) readIdentity(name string) (id identity.Identity, files []string, err error) {
-	id, files, err = identity.Read(e.o.FS, e.path(name))
-	if err != nil {
-		err = instance.DiskError("read store", err)
-	}
-	return id, files, err
+// ContentLost reports whether a store has its directory, and has lost what it held.
+func (l *Losses) ContentLost(name string) bool { return l.contents.has(name) }
+
+// Contents returns the stores that ContentLost is true of, as far as is known, sorted.
+func (l *Losses) Contents() []string {
+	l.contents.mu.Lock()
+	defer l.contents.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.contents.names))
 }
 
-// Orphan sets a store aside that no database names and that was not dropped:
-// its files are moved to OrphanedDir, where they stay until an operator removes
-// them. Like Drop it waits for all users of the store.
-func (e *Engine) Orphan(name string) error {
-	err := e.SetAside(name)
-	e.made.Forget(name) // a crash before that does no harm: no database names the store
-	return err
-}
+// News has something when there are more of them.
+func (l *Losses) News() <-chan struct{} { return l.contents.news }
 
-// SetAside is Orphan for a store that is not the one that should be there: that one is
-// missed from then on.
-func (e *Engine) SetAside(name string) error {
-	if err := e.NoteMade([]string{name}); err != nil {
+// noteContent notes that a store cannot be opened because what it held is lost, and returns what is said of it.
+func (l *Losses) noteContent(name string, inst *instance.Instance, err error) error {
+	switch {
+	case l.env.o.ReadOnly || inst.ReadOnly() || !fault.Is(err, fault.Corruption):
 		return err
+	case inst.Mends():
+		return fault.Wrap(fault.Unavailable, "A damaged file of the shard is set right.", err)
 	}
-	e.mu.Lock()
-	e.mu.orphans[name] = struct{}{}
-	e.mu.Unlock()
-	return e.drop(name, e.moveToStaging)
-}
-
-// OrphanedDir is where stores lie that were set aside, below the data directory.
-const OrphanedDir = shardsDir + "/" + orphanedName
-
-const orphanedName = ".orphaned"
-
-// setAside moves a directory to OrphanedDir, durably, under the name that it has
-// below shards.
-func (e *Engine) setAside(name string) error {
-	if err := e.dirs.MoveBelow(name, OrphanedDir+strings.TrimPrefix(name, shardsDir)); err != nil {
-		return instance.DiskError("set aside store "+name, err)
+	if l.contents.note(name) {
+		l.env.log.Error("what a shard had cannot be read", zap.String("store", name), zap.Error(err))
 	}
-	return nil
-}
-
-// Orphans returns the names of the directories in OrphanedDir that are stores.
-func (e *Engine) Orphans() ([]string, error) {
-	stores, err := e.dirs.Stores(OrphanedDir, "")
-	return namesOf(stores), err
+	r, _, _ := strings.Cut(strings.TrimPrefix(name, shardsDir+"/"), "/")
+	return fault.Wrap(fault.Unavailable, "The shard "+r+" cannot be read. "+fault.Reason(err), errors.Join(ErrLost, err))
 }

@@ -34,11 +34,11 @@ func TestLostStore(t *testing.T) {
 			id := s.id.FileName()
 			e.Release(s)
 			stop()
-			switch path := e.path(lostName); gone {
+			switch path := e.env.path(lostName); gone {
 			case "directory":
 				must(t, fs.RemoveAll(path))
 			case "range":
-				must(t, fs.RemoveAll(e.path("shards", "80000000-ffffffff")))
+				must(t, fs.RemoveAll(e.env.path("shards", "80000000-ffffffff")))
 			case "identity":
 				must(t, fs.Remove(fs.PathJoin(path, id)))
 			}
@@ -49,10 +49,10 @@ func TestLostStore(t *testing.T) {
 					t.Fatalf("Acquire: %v", err)
 				}
 			}
-			if !e.Lost(lostName) {
+			if !e.Losses().Lost(lostName) {
 				t.Error("not lost")
 			}
-			must(t, e.ForgetLost(lostName))
+			must(t, e.Losses().Forget(lostName))
 			if _, err := e.Acquire(lostName); !fault.Is(err, fault.NoCopy) {
 				t.Errorf("Acquire: %v", err)
 			}
@@ -62,10 +62,10 @@ func TestLostStore(t *testing.T) {
 				t.Errorf("the new store is not empty: %v", err)
 			}
 			e.Release(s)
-			if err := e.ForgetLost(lostName); !fault.Is(err, fault.Exists) {
+			if err := e.Losses().Forget(lostName); !fault.Is(err, fault.Exists) {
 				t.Errorf("a store that is there was given up: %v", err)
 			}
-			left, err := fs.List(e.path(OrphanedDir, "80000000-ffffffff", "team", "pond.1763600000"))
+			left, err := fs.List(e.env.path(OrphanedDir, "80000000-ffffffff", "team", "pond.1763600000"))
 			if kept := err == nil && slices.ContainsFunc(left, func(f string) bool { return strings.HasSuffix(f, ".log") }); kept != (gone == "identity") {
 				t.Errorf("what was left lies in %q, %v", left, err)
 			}
@@ -80,26 +80,26 @@ func TestDroppedStoreIsNotLost(t *testing.T) {
 	e, stop := startEngine(t, Options{FS: fs})
 	must(t, e.Create(lostName, CreateOptions{}))
 	must(t, e.Drop(lostName))
-	if e.Lost(lostName) {
+	if e.Losses().Lost(lostName) {
 		t.Error("a dropped store is missed")
 	}
 	must(t, e.Create(lostName, CreateOptions{}))
 	stop()
-	must(t, fs.Remove(e.path("made"))) // as in a directory of an earlier version
+	must(t, fs.Remove(e.env.path("made"))) // as in a directory of an earlier version
 	e, stop = startEngine(t, Options{FS: fs})
-	must(t, e.NoteMade([]string{lostName}))
-	must(t, e.NoteMade([]string{lostName}))
-	if e.Lost(lostName) {
+	must(t, e.Losses().NoteMade([]string{lostName}))
+	must(t, e.Losses().NoteMade([]string{lostName}))
+	if e.Losses().Lost(lostName) {
 		t.Error("lost and there")
 	}
 	stop()
-	must(t, fs.RemoveAll(e.path(lostName)))
+	must(t, fs.RemoveAll(e.env.path(lostName)))
 	e, _ = startEngine(t, Options{FS: fs})
-	if !e.Lost(lostName) || e.Lost(lostName+"1") {
+	if !e.Losses().Lost(lostName) || e.Losses().Lost(lostName+"1") {
 		t.Error("not what is lost")
 	}
 	must(t, e.Create(lostName, CreateOptions{}))
-	if e.Lost(lostName) {
+	if e.Losses().Lost(lostName) {
 		t.Error("lost and there again")
 	}
 }
@@ -116,9 +116,9 @@ func TestSwappedStores(t *testing.T) {
 		e.Release(s)
 	}
 	stop()
-	must(t, fs.Rename(e.path(one), e.path("other")))
-	must(t, fs.Rename(e.path(two), e.path(one)))
-	must(t, fs.Rename(e.path("other"), e.path(two)))
+	must(t, fs.Rename(e.env.path(one), e.env.path("other")))
+	must(t, fs.Rename(e.env.path(two), e.env.path(one)))
+	must(t, fs.Rename(e.env.path("other"), e.env.path(two)))
 	e, _ = startEngine(t, Options{FS: fs})
 	for _, name := range []string{one, two} {
 		if _, err := e.Acquire(name); !fault.Is(err, fault.Corruption) || fault.Reason(err) != "The directory is that of another shard." {
@@ -136,7 +136,7 @@ func TestOrphan(t *testing.T) {
 	s := take(t, e, lostName)
 	writeOne(t, s)
 	must(t, e.Orphan(lostName)) // waits for the pin
-	if e.Has(lostName) {
+	if e.Catalog().Has(lostName) {
 		t.Error("still there")
 	}
 	e.Release(s)
@@ -145,16 +145,16 @@ func TestOrphan(t *testing.T) {
 	stop()
 	for _, fs := range []vfs.FS{fs, clone} {
 		e, _ := startEngine(t, Options{FS: fs})
-		names, err := e.Names()
-		orphans, err2 := e.Orphans()
+		names, err := e.Catalog().Names()
+		orphans, err2 := e.Catalog().Orphans()
 		if err != nil || err2 != nil || len(names) != 0 || len(orphans) != 1 {
 			t.Fatalf("names %q, %v; orphans %q, %v", names, err, orphans, err2)
 		}
-		if e.Lost(lostName) {
+		if e.Losses().Lost(lostName) {
 			t.Error("missed")
 		}
-		must(t, fs.MkdirAll(fs.PathDir(e.path(lostName)), 0o755))
-		must(t, fs.Rename(e.path(orphans[0]), e.path(lostName)))
+		must(t, fs.MkdirAll(fs.PathDir(e.env.path(lostName)), 0o755))
+		must(t, fs.Rename(e.env.path(orphans[0]), e.env.path(lostName)))
 		s := take(t, e, lostName)
 		if _, ok, err := s.Local("_local/x"); !ok || err != nil {
 			t.Errorf("what was written is gone: %v", err)
@@ -164,13 +164,13 @@ func TestOrphan(t *testing.T) {
 		must(t, e.Orphan(lostName)) // also one that is open
 		must(t, e.Create(lostName, CreateOptions{}))
 		must(t, e.Orphan(lostName)) // and a second one of that name
-		if orphans, err = e.Orphans(); err != nil || len(orphans) != 2 {
+		if orphans, err = e.Catalog().Orphans(); err != nil || len(orphans) != 2 {
 			t.Errorf("orphans %q, %v", orphans, err)
 		}
-		must(t, fs.RemoveAll(e.path(OrphanedDir))) // as an operator does
+		must(t, fs.RemoveAll(e.env.path(OrphanedDir))) // as an operator does
 		must(t, e.Create(lostName, CreateOptions{}))
 		must(t, e.Orphan(lostName))
-		if orphans, err = e.Orphans(); err != nil || len(orphans) != 1 {
+		if orphans, err = e.Catalog().Orphans(); err != nil || len(orphans) != 1 {
 			t.Errorf("orphans %q, %v", orphans, err)
 		}
 	}
@@ -238,8 +238,8 @@ func TestDropWhileMade(t *testing.T) {
 		close(goOn)
 		both.Wait()
 		must(t, errors.Join(made, dropped))
-		if e.Has(lostName) || e.Lost(lostName) {
-			t.Errorf("it is here: %v, it is missed: %v", e.Has(lostName), e.Lost(lostName))
+		if e.Catalog().Has(lostName) || e.Losses().Lost(lostName) {
+			t.Errorf("it is here: %v, it is missed: %v", e.Catalog().Has(lostName), e.Losses().Lost(lostName))
 		}
 		if _, err := e.Acquire(lostName); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("got %v", err)

@@ -16,7 +16,7 @@ func TestMemoryOfStores(t *testing.T) {
 	var all []*Store
 	for i := range 5 {
 		must(t, e.Create(storeName(i), CreateOptions{}))
-		before := e.shared.Memory.Memtables()
+		before := e.env.shared.Memory.Memtables()
 		s, err := e.Acquire(storeName(i))
 		must(t, err)
 		writeOne(t, s)
@@ -25,16 +25,16 @@ func TestMemoryOfStores(t *testing.T) {
 			writeOne(t, s)
 		}
 		m := s.inst.DB().Metrics()
-		if took := int64(m.MemTable.Size + m.MemTable.ZombieSize); took > e.shared.Memory.Memtables()-before {
-			t.Errorf("%d flushes: memtables take %d, the store is charged for %d", 2*i, took, e.shared.Memory.Memtables()-before)
+		if took := int64(m.MemTable.Size + m.MemTable.ZombieSize); took > e.env.shared.Memory.Memtables()-before {
+			t.Errorf("%d flushes: memtables take %d, the store is charged for %d", 2*i, took, e.env.shared.Memory.Memtables()-before)
 		}
 		all = append(all, s)
 	}
 	for _, s := range all {
 		e.Release(s)
 	}
-	must(t, e.closeStores(e.takeUnused(0)))
-	if left := e.shared.Memory.Memtables(); left != 0 {
+	must(t, e.cache.closeIdle(0))
+	if left := e.env.shared.Memory.Memtables(); left != 0 {
 		t.Errorf("closed stores are charged for %d bytes", left)
 	}
 }
@@ -56,11 +56,11 @@ func TestMemoryOfManyStores(t *testing.T) {
 				writeOne(t, s)
 				must(t, s.inst.DB().Flush())
 			}
-			e.mu.Lock()
-			e.mu.shrunk = time.Time{} // the pause is over
-			e.mu.Unlock()
+			e.cache.mu.Lock()
+			e.cache.mu.lru.shrunk = time.Time{} // the pause is over
+			e.cache.mu.Unlock()
 			e.Release(s)
-			most = max(most, e.shared.Memory.Memtables())
+			most = max(most, e.env.shared.Memory.Memtables())
 		}
 		if most == 0 {
 			t.Fatalf("round %d: nothing is charged", round)

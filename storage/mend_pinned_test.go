@@ -29,7 +29,7 @@ func TestMendWhilePinned(t *testing.T) {
 		}
 		e, stop = startEngine(t, Options{FS: fs})
 		defer stop()
-		pin, err := e.acquireSmall(false)
+		pin, err := e.small.acquire(false)
 		must(t, err)
 		unavailable := 0
 		for i := range models {
@@ -43,10 +43,10 @@ func TestMendWhilePinned(t *testing.T) {
 				t.Errorf("store %d while the files cannot be opened anew: %v", i, err)
 			}
 		}
-		if unavailable == 0 || len(e.ContentsLost()) > 0 {
-			t.Errorf("%d stores cannot be read, lost are %q", unavailable, e.ContentsLost())
+		if unavailable == 0 || len(e.Losses().Contents()) > 0 {
+			t.Errorf("%d stores cannot be read, lost are %q", unavailable, e.Losses().Contents())
 		}
-		e.release(&pin.handle)
+		e.cache.release(&pin.handle)
 		allThereOf(t, e, models)
 	})
 }

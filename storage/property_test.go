@@ -179,7 +179,7 @@ func (m *machine) upload() {
 	}
 	if rapid.Bool().Draw(m.t, "reopen between") {
 		m.e.Release(m.s)
-		_ = m.e.closeStores(m.e.takeUnused(0))
+		_ = m.e.cache.closeIdle(0)
 		s, err := m.e.Acquire(testStore)
 		if err != nil {
 			m.t.Fatalf("Acquire: %v", err)

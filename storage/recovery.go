@@ -30,7 +30,7 @@ func (s *Store) openPebble() error {
 	if s.mayBeSmall.Load() && !s.inst.ReadOnly() {
 		s.leaveSmall()
 	}
-	s.engine.countOpen(&s.handle, 0)
+	s.cache.countOpen(&s.handle, 0)
 	return nil
 }
 
@@ -81,14 +81,14 @@ func (s *Store) loadState(r pebble.Reader) error {
 // removeUploadFiles removes tables that did not become part of the store before a crash.
 // The store is not in use yet.
 func (s *Store) removeUploadFiles() error {
-	files, err := s.engine.o.FS.List(s.inst.Dir)
+	files, err := s.env.o.FS.List(s.inst.Dir)
 	if err != nil {
 		return instance.DiskError("list store", err)
 	}
 	var errs []error
 	for _, name := range files {
 		if strings.HasSuffix(name, uploadSuffix) {
-			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.inst.Dir, name)))
+			errs = append(errs, s.env.o.FS.Remove(s.env.o.FS.PathJoin(s.inst.Dir, name)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

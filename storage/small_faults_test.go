@@ -118,11 +118,11 @@ func damagedSmallStore(t *testing.T) {
 			}
 		}
 		writeOne(t, neighbour)
-		must(t, e.withSmall(func(*pebble.DB) error { return nil }))
+		must(t, e.small.with(func(*pebble.DB) error { return nil }))
 	}
 	must(t, e.Create(storeName(2), CreateOptions{CopyID: 1, Small: true}))
 	must(t, e.Drop(storeName(0)))
-	e.sweepStaged()
+	e.staging.sweep()
 	if bytes, there := amongSmall(t, e, uuid); there {
 		t.Errorf("%d bytes are left of what was damaged and dropped", bytes)
 	}
@@ -182,7 +182,7 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 			t.Errorf("%d of %d bytes are used after the large store was dropped", used, full)
 		}
 		writeOne(t, one)
-		if left, err := disk.List(e.path(stagingDir)); err != nil || len(left) > 0 {
+		if left, err := disk.List(e.env.path(stagingDir)); err != nil || len(left) > 0 {
 			t.Errorf("%q are staged still: %v", left, err)
 		}
 		e.Release(one)
@@ -262,7 +262,7 @@ func TestPurgedFromSmallStore(t *testing.T) {
 	compactStore(t, s)
 	v, err := s.readSmall()
 	must(t, err)
-	empty, err := s.engine.emptyDB()
+	empty, err := s.env.emptyDB()
 	must(t, err)
 	all := empty.NewBatch()
 	must(t, v.AddTo(all))
@@ -303,10 +303,10 @@ func TestViewsOfManySmallStores(t *testing.T) {
 	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
 	must(t, e.Create(testStore, CreateOptions{CopyID: 1, Small: true}))
 	s := acquire(t, e, testStore)
-	x, err := e.AcquireIndex(s, "x")
+	x, err := e.Indexes().Acquire(s, "x")
 	must(t, err)
-	defer e.ReleaseIndex(x)
-	empty, err := e.emptyDB()
+	defer e.Indexes().Release(x)
+	empty, err := e.env.emptyDB()
 	must(t, err)
 	one := empty.NewBatch()
 	must(t, one.Set([]byte("k"), nil, nil))

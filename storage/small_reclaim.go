@@ -17,10 +17,14 @@ const (
 	reclaimWithin = 10 * time.Minute // in which that is done, or not now: damaged files hold compactions up
 )
 
-// runReclaim has what small stores had that were removed, or compacted, leave the disk when it is time. By itself
+// smallReclaimer gives back the room that the instance of the small stores takes for what no store has
+// any more.
+type smallReclaimer struct{ host *smallHost }
+
+// run has what small stores had that were removed, or compacted, leave the disk when it is time. By itself
 // Pebble compacts a table when much of it is deleted.
-func (e *Engine) runReclaim(ctx context.Context) {
-	e.small.reclaim.Start()
+func (r *smallReclaimer) run(ctx context.Context) {
+	r.host.reclaim.Start()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
@@ -29,75 +33,58 @@ func (e *Engine) runReclaim(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		e.tendSmall()
-		if spans := e.small.reclaim.TakeCompacted(); len(spans) > 0 {
-			e.small.reclaim.EndCompacted(e.compactSmall(ctx, spans))
+		r.host.tend()
+		if spans := r.host.reclaim.TakeCompacted(); len(spans) > 0 {
+			r.host.reclaim.EndCompacted(r.compact(ctx, spans))
 		}
-		if due, urgent := e.small.reclaim.TakeRemoved(e.space.Full()); due {
-			e.small.reclaim.EndRemoved(e.reclaimSmall(ctx, urgent), urgent)
+		if due, urgent := r.host.reclaim.TakeRemoved(r.host.env.space.Full()); due {
+			r.host.reclaim.EndRemoved(r.reclaim(ctx, urgent), urgent)
 		}
 	}
 }
 
-// reclaimSmall gives back the room of what was removed, when urgent that of the logs as well. It reports false when
+// reclaim gives back the room of what was removed, when urgent that of the logs as well. It reports false when
 // it is to be called again.
-func (e *Engine) reclaimSmall(ctx context.Context, urgent bool) bool {
+func (r *smallReclaimer) reclaim(ctx context.Context, urgent bool) bool {
 	var size int64
-	if err := e.withSmall(func(db *pebble.DB) error { size = int64(db.Metrics().DiskSpaceUsage()); return nil }); err != nil {
+	if err := r.host.with(func(db *pebble.DB) error { size = int64(db.Metrics().DiskSpaceUsage()); return nil }); err != nil {
 		return fault.Is(err, fault.NoCopy)
 	}
-	if !e.compactSmall(ctx, small.Slices(int(min(1+size/reclaimSlice, 1<<12)))) {
+	if !r.compact(ctx, small.Slices(int(min(1+size/reclaimSlice, 1<<12)))) {
 		return false
 	}
 	if urgent {
-		if err := e.dropSmallLogs(); err != nil {
-			e.log.Warn("logs of small shards could not be given back", zap.Error(err))
+		if err := r.dropLogs(); err != nil {
+			r.host.env.log.Warn("logs of small shards could not be given back", zap.Error(err))
 		}
 	}
 	return true
 }
 
-// dropSmallLogs removes logs that are kept to be written over, which opening the instance does.
-func (e *Engine) dropSmallLogs() error {
-	e.mu.Lock()
-	var unused []*entry
-	if en := e.mu.entries[SmallDir]; en != nil && en.unused != nil {
-		unused = append(unused, e.takeLocked(en))
-	}
-	e.mu.Unlock()
-	if err := e.closeStores(unused); err != nil {
+// dropLogs removes logs that are kept to be written over, which opening the instance does.
+func (r *smallReclaimer) dropLogs() error {
+	if err := r.host.cache.closeUnused(SmallDir); err != nil {
 		return err
 	}
-	s, err := e.reserveSmall()
+	s, err := r.host.reserve()
 	if err == nil {
-		e.release(&s.handle)
+		r.host.cache.release(&s.handle)
 	}
 	return err
 }
 
-// compactSmall compacts ranges of keys of small stores, one after the other, and reports whether all were.
-func (e *Engine) compactSmall(ctx context.Context, spans []pebble.KeyRange) bool {
-	s, err := e.reserveSmall()
+// compact compacts ranges of keys of small stores, one after the other, and reports whether all were.
+func (r *smallReclaimer) compact(ctx context.Context, spans []pebble.KeyRange) bool {
+	s, err := r.host.reserve()
 	if err == nil {
-		defer e.release(&s.handle)
+		defer r.host.cache.release(&s.handle)
 	}
 	for i := 0; err == nil && i < len(spans); i++ {
 		err = s.compact(ctx, spans[i])
-		e.noteDamage(s)
+		r.host.noteDamage(s)
 	}
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoCopy) && !errors.Is(err, errSmallEnds) {
-		e.log.Warn("what small shards had that are deleted or compacted takes room still", zap.Error(err))
+		r.host.env.log.Warn("what small shards had that are deleted or compacted takes room still", zap.Error(err))
 	}
 	return err == nil
-}
-
-// compact compacts a range of keys. It ends early when the instance is to be closed: its pin would hold that up.
-func (s *smallStores) compact(ctx context.Context, span pebble.KeyRange) error {
-	ctx, cancel := context.WithTimeout(ctx, reclaimWithin)
-	defer cancel()
-	err := s.inst.Compact(ctx, s.ending, span.Start, span.End)
-	if s.ends.Load() {
-		return errSmallEnds
-	}
-	return err
 }

@@ -71,12 +71,12 @@ func TestSmallStoresAreReadWithoutRoom(t *testing.T) {
 			}
 			<-time.After(80*time.Second + time.Duration(round)*time.Second/4) // they are closed, and it was tried again at any time before
 		}
-		if left, err := disk.List(e.path(stagingDir)); err != nil || len(left) != 1 {
+		if left, err := disk.List(e.env.path(stagingDir)); err != nil || len(left) != 1 {
 			t.Errorf("%q are staged: %v", left, err)
 		}
 		disk.Resize(4 << 30)
 		<-time.After(5 * time.Minute)
-		if left, err := disk.List(e.path(stagingDir)); err != nil || len(left) != 0 {
+		if left, err := disk.List(e.env.path(stagingDir)); err != nil || len(left) != 0 {
 			t.Errorf("%q are staged with room: %v", left, err)
 		}
 	})
@@ -123,11 +123,11 @@ func TestSmallStoresAreReclaimed(t *testing.T) {
 // inTables looks for a text in the tables that the small ones have.
 func inTables(t *testing.T, e *Engine, text string) (found bool) {
 	t.Helper()
-	must(t, e.withSmall(func(db *pebble.DB) error {
+	must(t, e.small.with(func(db *pebble.DB) error {
 		levels, err := db.SSTables()
 		for _, level := range levels {
 			for _, table := range level {
-				file, err := e.o.FS.Open(e.path(SmallDir, table.FileNum.String()+".sst"))
+				file, err := e.env.o.FS.Open(e.env.path(SmallDir, table.FileNum.String()+".sst"))
 				must(t, err)
 				all := make([]byte, table.Size)
 				_, err = file.ReadAt(all, 0)

@@ -169,7 +169,7 @@ func rewriteWithOpenStores(t *testing.T, damaged, failed bool) {
 	var reclaim sync.WaitGroup
 	reclaim.Go(func() { // it must not hold the end of the instance up
 		for reclaims.Err() == nil {
-			e.compactSmall(reclaims, small.Slices(1))
+			(&smallReclaimer{host: e.small}).compact(reclaims, small.Slices(1))
 			<-time.After(retryAfter)
 		}
 	})

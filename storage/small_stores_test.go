@@ -28,7 +28,7 @@ import (
 // ownFiles returns the files of a store but for the one that names it.
 func ownFiles(t *testing.T, e *Engine, name string) []string {
 	t.Helper()
-	files, err := e.o.FS.List(e.path(name))
+	files, err := e.env.o.FS.List(e.env.path(name))
 	must(t, err)
 	return slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, identity.Prefix) })
 }
@@ -36,7 +36,7 @@ func ownFiles(t *testing.T, e *Engine, name string) []string {
 // amongSmall reports how many bytes a store has among the small ones, and whether it is there.
 func amongSmall(t *testing.T, e *Engine, uuid [16]byte) (bytes int64, there bool) {
 	t.Helper()
-	must(t, e.withSmall(func(db *pebble.DB) (err error) {
+	must(t, e.small.with(func(db *pebble.DB) (err error) {
 		bytes, there, err = small.Size(db, uuid)
 		return err
 	}))
@@ -61,7 +61,7 @@ func TestSmallStore(t *testing.T) {
 		if files := ownFiles(t, e, testStore); len(files) > 0 {
 			t.Errorf("a small store has %q", files)
 		}
-		size, err := e.FileSize(testStore)
+		size, err := e.Catalog().FileSize(testStore)
 		if bytes, _ := amongSmall(t, e, s.UUID()); err != nil || size < bytes/2 || size > bytes || size == 0 {
 			t.Errorf("FileSize is %d, %v, the batches have %d bytes", size, err, bytes)
 		}
@@ -188,7 +188,7 @@ func TestSmallStoreIsDropped(t *testing.T) {
 	must(t, e.Create(testStore, CreateOptions{CopyID: 2, Small: true}))
 	must(t, e.Close())
 	e, _ = startEngine(t, Options{FS: fs})
-	e.sweepStaged()
+	e.staging.sweep()
 	if bytes, there := amongSmall(t, e, old); there {
 		t.Errorf("%d bytes of a dropped store are there", bytes)
 	}
@@ -263,7 +263,7 @@ func TestSmallStoreReadOnly(t *testing.T) {
 	if _, ok, err := s.Local("_local/x"); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	if size, err := e.DiskUsage(testStore); err != nil || size == 0 {
+	if size, err := e.Catalog().DiskUsage(testStore); err != nil || size == 0 {
 		t.Errorf("DiskUsage: %d, %v", size, err)
 	}
 }
@@ -417,7 +417,7 @@ func makeSmall(t *testing.T, e *Engine, first, n int, docs docsOf) (models []*ed
 
 func flushSmall(t *testing.T, e *Engine) {
 	t.Helper()
-	must(t, e.withSmall(func(db *pebble.DB) error { return db.Flush() }))
+	must(t, e.small.with(func(db *pebble.DB) error { return db.Flush() }))
 }
 
 // TestInterruptedLeave: the shared instance fails after a store has its own, and before it is no longer among the
@@ -462,7 +462,7 @@ func TestFailedCreationLeavesNothing(t *testing.T) {
 	})})
 	makeSmall(t, e, 0, 1, docsOf{1, 1, numbered})
 	keys := func() (n int) {
-		must(t, e.withSmall(func(db *pebble.DB) error {
+		must(t, e.small.with(func(db *pebble.DB) error {
 			it, err := db.NewIter(nil)
 			must(t, err)
 			for ok := it.First(); ok; ok = it.Next() {
@@ -521,9 +521,9 @@ func TestSmallStoresOpenByWeight(t *testing.T) {
 	newEdits().put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
 	commit(t, b)
 	e.Release(s)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.mu.open != 2 || s.weight != 0 { // its own and the shared one
-		t.Errorf("%d instances are open, the store that left weighs %d", e.mu.open, s.weight)
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	if e.cache.mu.lru.open != 2 || s.weight != 0 { // its own and the shared one
+		t.Errorf("%d instances are open, the store that left weighs %d", e.cache.mu.lru.open, s.weight)
 	}
 }

@@ -38,7 +38,7 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 			return nil, errors.Join(err, snap.Close())
 		}
 		if v != nil {
-			s.engine.pin(&s.handle)
+			s.cache.pin(&s.handle)
 			return &Snapshot{s: s, snap: snap, state: v}, nil
 		}
 		// Two batches were applied between the lines above; try again.
@@ -80,7 +80,7 @@ func (s *Store) stateOf(snap pebble.Reader, before *statePair) (*batchState, err
 // Close gives the snapshot and its pin back. It may be called once.
 func (s *Snapshot) Close() error {
 	err := s.snap.Close()
-	s.s.engine.Release(s.s)
+	s.s.cache.release(&s.s.handle)
 	return err
 }
 

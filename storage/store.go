@@ -11,7 +11,6 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
-	"divan/storage/format"
 	"divan/storage/identity"
 	"divan/storage/instance"
 	"divan/storage/keyspace"
@@ -37,6 +36,8 @@ import (
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
+	engine     *Engine
+	host       *smallHost
 	id         identity.Identity // Small: as of the opening; mayBeSmall
 	uploads    *uploads.Set
 	swept      int                        // uploads that opening has removed
@@ -70,8 +71,8 @@ func (e *Engine) openStore(name string) (member, error) {
 	if !paths.Valid(name) {
 		return nil, noStore()
 	}
-	id, files, err := e.readIdentity(name)
-	if fault.Is(err, fault.NoCopy) && e.made.Has(name) {
+	id, files, err := e.env.readIdentity(name)
+	if fault.Is(err, fault.NoCopy) && e.losses.made.Has(name) {
 		return nil, errLost(name)
 	}
 	if err == nil {
@@ -81,15 +82,16 @@ func (e *Engine) openStore(name string) (member, error) {
 		return nil, err
 	}
 	s := &Store{
-		handle: e.newHandle(name, e.readsOnly(name)), id: id, uploads: e.uploads.Of(name),
+		handle: e.cache.newHandle(name, e.cache.failures.readsOnly(name)), engine: e, host: e.small,
+		id: id, uploads: e.uploads.Of(name),
 	}
 	s.mayBeSmall.Store(id.Small)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)
-		return nil, e.noteContent(name, s.inst, err)
+		return nil, e.losses.noteContent(name, s.inst, err)
 	}
-	e.contents.forget(name)
+	e.losses.contents.forget(name)
 	s.attached = true
 	return s, nil
 }
@@ -103,7 +105,7 @@ func (s *Store) attach(files []string) error {
 	if slices.ContainsFunc(files, instance.HoldsKeys) { // made after the marker, which was durable by then
 		return fault.New(fault.Corruption, "The shard's files are damaged: the marker of the manifest is missing.")
 	}
-	empty, err := s.engine.emptyDB()
+	empty, err := s.env.emptyDB()
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (s *Store) attach(files []string) error {
 	if !s.id.Small {
 		return nil
 	}
-	s.rewrites.Store(s.engine.small.damage.Begun())
+	s.rewrites.Store(s.host.damage.Begun())
 	v, err := s.readSmall()
 	if err != nil || v == nil {
 		return err
@@ -120,11 +122,6 @@ func (s *Store) attach(files []string) error {
 		s.hold(v)
 	}
 	return err
-}
-
-// emptyDB returns the instance without a key.
-func (e *Engine) emptyDB() (*pebble.DB, error) {
-	return e.empty.DB(&e.shared, format.SumsMerger())
 }
 
 // mayWrite returns why the store takes no batch. The error is fault.InsufficientStorage when
@@ -136,7 +133,7 @@ func (s *Store) mayWrite(reserve bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if err := s.engine.space.Err(); err != nil && (!reserve || s.inst.ReadOnly()) {
+	if err := s.env.space.Err(); err != nil && (!reserve || s.inst.ReadOnly()) {
 		return err
 	}
 	if s.inst.ReadOnly() {
@@ -167,7 +164,7 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 // openOwn returns the store's own instance, opening it when it is not open. The caller holds s.opening.
 func (s *Store) openOwn() (*pebble.DB, error) {
 	if !s.inst.Opened() {
-		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.inst.Dir, formatMarker+instance.PebbleFormat.String())); err != nil {
+		if err := s.env.markFormat(s.inst.Dir); err != nil {
 			return nil, instance.DiskError("open store", err)
 		}
 		if err := s.openPebble(); err != nil {
@@ -191,6 +188,9 @@ func (s *Store) remove() error { return s.engine.moveToStaging(s.name) }
 // UUID returns what names this copy, made with the store: sequences of two
 // copies, or of a store made anew under the same name, do not compare.
 func (s *Store) UUID() [16]byte { return s.id.UUID }
+
+// CopyID returns which copy of its database the store is.
+func (s *Store) CopyID() uint64 { return s.id.Copy }
 
 // Partitioned reports the option the store was created with.
 func (s *Store) Partitioned() bool { return s.id.Partitioned }

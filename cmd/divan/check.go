@@ -76,7 +76,7 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 	if err := leaveToOwner(dir); err != nil {
 		return err
 	}
-	names, err := engine.Names()
+	names, err := engine.Catalog().Names()
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,11 @@ func (x *examination) checkMeta(engine *storage.Engine, dir string, names []stri
 	if m.Exists && len(m.Problems) == 0 {
 		for _, name := range m.Missing {
 			switch {
-			case engine.NeverMade(name):
+			case engine.Losses().NeverMade(name):
 				if m.Alone {
 					x.print("%s: is not here and was not noted as made; a node that is killed leaves that, and makes it when it starts (no problem)\n", name)
 				}
-			case m.Alone || engine.Lost(name):
+			case m.Alone || engine.Losses().Lost(name):
 				x.report(name, "the directory is missing")
 			}
 		}
@@ -144,7 +144,7 @@ func (x *examination) checkMeta(engine *storage.Engine, dir string, names []stri
 			}
 		}
 	}
-	orphans, err := engine.Orphans()
+	orphans, err := engine.Catalog().Orphans()
 	if err == nil && len(orphans) > 0 {
 		x.print("%d shards were set aside in %s; they are not examined\n", len(orphans), storage.OrphanedDir)
 	}

@@ -219,7 +219,7 @@ func (l *ledger) held(t *testing.T, m *member) map[string]told {
 		t.Fatal(err)
 	}
 	all := make(map[string]told)
-	names, err := engine.Names()
+	names, err := engine.Catalog().Names()
 	for _, name := range names {
 		if _, db, _, _ := ring.ParseCopyName(name); db == l.db {
 			err = errors.Join(err, readStore(engine, name, all))

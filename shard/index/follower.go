@@ -73,7 +73,7 @@ func (f *follower) open() (*Use, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", f.copyName, err)
 	}
-	x, err := e.AcquireIndex(s, f.spec.String())
+	x, err := e.Indexes().Acquire(s, f.spec.String())
 	if err != nil {
 		e.Release(s)
 		return nil, fmt.Errorf("open index of %s: %w", f.copyName, err)
@@ -262,7 +262,7 @@ func (f *follower) run(ctx context.Context) error {
 				err = settling
 			}
 		}
-		f.m.o.Engine.ReleaseIndex(u.Index)
+		f.m.o.Engine.Indexes().Release(u.Index)
 		f.m.o.Engine.Release(u.store)
 		if !broken || retried {
 			return err

@@ -136,7 +136,7 @@ func TestPurgeCheckpoint(t *testing.T) {
 	if got := checkpoint(); got != "" {
 		t.Errorf("a dropped index has the checkpoint %s", got)
 	}
-	if names, err := n.engine.Signatures(copyName); err != nil || len(names) != 0 {
+	if names, err := n.engine.Indexes().Signatures(copyName); err != nil || len(names) != 0 {
 		t.Errorf("indexes %v, %v", names, err)
 	}
 	n.built() // and it can be built again

@@ -146,7 +146,7 @@ func (u *Use) UUID() [16]byte { return u.store.UUID() }
 // Release gives the index back.
 func (u *Use) Release() {
 	e := u.f.m.o.Engine
-	e.ReleaseIndex(u.Index)
+	e.Indexes().Release(u.Index)
 	e.Release(u.store)
 	u.f.m.followers.leave(u.f)
 }
@@ -188,11 +188,11 @@ func (u *Use) Update(ctx context.Context) error {
 // reopen goes on with the index that has taken the place of a discarded one.
 func (u *Use) reopen() error {
 	e := u.f.m.o.Engine
-	x, err := e.AcquireIndex(u.store, u.f.spec.String())
+	x, err := e.Indexes().Acquire(u.store, u.f.spec.String())
 	if err != nil {
 		return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
 	}
-	e.ReleaseIndex(u.Index)
+	e.Indexes().Release(u.Index)
 	u.Index = x
 	return nil
 }
@@ -350,7 +350,7 @@ func (m *Manager) drop(ctx context.Context, copyName string, name Name) error {
 			return ctx.Err()
 		}
 	}
-	if err := m.o.Engine.DropIndex(copyName, name.String()); err != nil && !fault.Is(err, fault.NoCopy) {
+	if err := m.o.Engine.Indexes().Drop(copyName, name.String()); err != nil && !fault.Is(err, fault.NoCopy) {
 		return err
 	}
 	return m.removeCheckpoint(ctx, copyName, name)

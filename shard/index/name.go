@@ -40,7 +40,7 @@ func parseName(s string) Name {
 
 // namesOf returns the indexes of a copy that are on disk, in the order of their stores.
 func namesOf(e *storage.Engine, copyName string) ([]Name, error) {
-	stores, err := e.Signatures(copyName)
+	stores, err := e.Indexes().Signatures(copyName)
 	out := make([]Name, len(stores))
 	for i := range stores {
 		out[i] = parseName(stores[i])

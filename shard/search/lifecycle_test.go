@@ -175,10 +175,10 @@ func TestCrash(t *testing.T) {
 			if rnd.IntN(2) == 0 {
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, indexName.String())
+				x, err := n.engine.Indexes().Acquire(s, indexName.String())
 				must(t, err)
 				must(t, x.Flush())
-				n.engine.ReleaseIndex(x)
+				n.engine.Indexes().Release(x)
 				n.engine.Release(s)
 			}
 		}

@@ -277,10 +277,10 @@ func TestQueries(t *testing.T) {
 			case 1:
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, indexName.String())
+				x, err := n.engine.Indexes().Acquire(s, indexName.String())
 				must(t, err)
 				must(t, x.Compact(t.Context()))
-				n.engine.ReleaseIndex(x)
+				n.engine.Indexes().Release(x)
 				n.engine.Release(s)
 			}
 		}

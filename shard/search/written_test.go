@@ -30,7 +30,7 @@ func (n *world) write(definition string, chunkBytes uint64) *written {
 	w := &written{n: n, def: def}
 	w.s, err = n.engine.Acquire(copyName)
 	must(n.t, err)
-	w.x, err = n.engine.AcquireIndex(w.s, def.name().String())
+	w.x, err = n.engine.Indexes().Acquire(w.s, def.name().String())
 	must(n.t, err)
 	w.w, err = postings.NewWriter(w.x, chunkBytes)
 	must(n.t, err)
@@ -40,7 +40,7 @@ func (n *world) write(definition string, chunkBytes uint64) *written {
 
 func (w *written) close() {
 	w.b.Close()
-	w.n.engine.ReleaseIndex(w.x)
+	w.n.engine.Indexes().Release(w.x)
 	w.n.engine.Release(w.s)
 }
 

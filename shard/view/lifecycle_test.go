@@ -168,7 +168,7 @@ func TestInfoWarmAndCleanup(t *testing.T) {
 		t.Errorf("tasks of indexes that are up to date: %+v", tasks)
 	}
 	must(t, n.indexes.Cleanup(ctx, copyName, index.View, []string{d.Signature}))
-	left, err := n.engine.Signatures(copyName)
+	left, err := n.engine.Indexes().Signatures(copyName)
 	must(t, err)
 	if !slices.Equal(left, []string{d.Signature}) || len(n.checkpoints()) != 1 {
 		t.Errorf("after the clean-up: %v, %v", left, n.checkpoints())
@@ -297,7 +297,7 @@ func TestCopyDroppedDuringBuild(t *testing.T) {
 		t.Errorf("a view of a copy that is gone: %v", err)
 	}
 	must(t, n.indexes.Close())
-	if left, err := n.engine.Signatures(copyName); len(left) > 0 || err != nil {
+	if left, err := n.engine.Indexes().Signatures(copyName); len(left) > 0 || err != nil {
 		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -126,11 +126,11 @@ func (w *pathWorld) index(rt *rapid.T, name, signature string) {
 		rt.Fatal(err)
 	}
 	defer w.e.Release(s)
-	x, err := w.e.AcquireIndex(s, signature)
+	x, err := w.e.Indexes().Acquire(s, signature)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	defer w.e.ReleaseIndex(x)
+	defer w.e.Indexes().Release(x)
 	b := x.NewBatch(false)
 	defer b.Close()
 	b.Set([]byte(name), nil)
@@ -154,12 +154,12 @@ func (w *pathWorld) gone(rt *rapid.T, how func(name string) error) {
 
 // check compares the directory with the model.
 func (w *pathWorld) check(rt *rapid.T) {
-	names, err := w.e.Names()
+	names, err := w.e.Catalog().Names()
 	if want := slices.Sorted(maps.Keys(w.copies)); err != nil || !slices.Equal(names, want) {
 		rt.Fatalf("copies %q, %v, want %q", names, err, want)
 	}
 	for name, signatures := range w.copies {
-		if got, err := w.e.Signatures(name); err != nil || !slices.Equal(got, signatures) {
+		if got, err := w.e.Indexes().Signatures(name); err != nil || !slices.Equal(got, signatures) {
 			rt.Fatalf("indexes of %s: %q, %v, want %q", name, got, err, signatures)
 		}
 		for _, signature := range signatures {
@@ -185,11 +185,11 @@ func (w *pathWorld) wantKey(rt *rapid.T, name, signature string) {
 		rt.Fatal(err)
 	}
 	defer w.e.Release(s)
-	x, err := w.e.AcquireIndex(s, signature)
+	x, err := w.e.Indexes().Acquire(s, signature)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	defer w.e.ReleaseIndex(x)
+	defer w.e.Indexes().Release(x)
 	if _, ok, err := x.Get(nil, []byte(name)); !ok || err != nil {
 		rt.Fatalf("index %s of %s has lost its key, %v", signature, name, err)
 	}
@@ -252,7 +252,7 @@ func TestParentsInUse(t *testing.T) {
 	}
 	must(t, <-dropped)
 	crashed, _ := startEngine(t, disk.CrashClone(vfs.CrashCloneCfg{}))
-	if !crashed.Has(second) {
+	if !crashed.Catalog().Has(second) {
 		t.Error("it is gone")
 	}
 }

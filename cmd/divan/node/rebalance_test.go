@@ -99,7 +99,7 @@ func (w *town) largest(m *meta.Meta) (most int64) {
 	for db := range m.Databases().All() {
 		for _, h := range w.homes {
 			for _, name := range db.CopiesOn(h.name) {
-				if n, err := h.node.engine.DiskUsage(name); err == nil {
+				if n, err := h.node.engine.Catalog().DiskUsage(name); err == nil {
 					most = max(most, n)
 				}
 			}

@@ -33,7 +33,7 @@ func (n *Node) bootstrap(ctx context.Context) (f meta.BootstrapPlan, err error) 
 	if err != nil || !f.New {
 		return f, err
 	}
-	names, err := n.engine.Names()
+	names, err := n.engine.Catalog().Names()
 	if err != nil || len(names) == 0 {
 		return f, err
 	}
@@ -96,7 +96,7 @@ func Recover(ctx context.Context, cfg Config) (_ *meta.Remade, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	stores, err := engine.Stored()
+	stores, err := engine.Catalog().Stored()
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (n *Node) tasks() []httpapi.Task {
 
 // figures are the numbers of the node that the HTTP interface cannot know.
 func (n *Node) figures() httpapi.Figures {
-	orphans, _ := n.engine.Orphans() // a folder that cannot be read shows in the log when the next one comes
+	orphans, _ := n.engine.Catalog().Orphans() // a folder that cannot be read shows in the log when the next one comes
 	stores, scripts := n.engine.Stats(), n.scripts.Stats()
 	f := httpapi.Figures{
 		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans), IndexLeftOut: n.indexes.LeftOut(),

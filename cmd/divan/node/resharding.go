@@ -26,7 +26,7 @@ func (n *Node) newResharder() (err error) {
 // newRebalancer builds what moves copies between nodes.
 func (n *Node) newRebalancer() (err error) {
 	n.rebalancer, err = rebalance.New(rebalance.Options{
-		Node: n.name, Map: n.meta, Group: n.meta, Records: n.meta.Records, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
+		Node: n.name, Map: n.meta, Group: n.meta, Records: n.meta.Records, Table: n.resharder.Table(), Bytes: n.engine.Catalog().DiskUsage, Config: n.config,
 		Logger: n.log.Named("rebalance"), Ask: n.links.pool.Ask, Alive: n.links.alive,
 		Behind: func() []string { return n.meta.ClusterVersions().Behind },
 	})

@@ -39,7 +39,7 @@ func Copies(ctx context.Context, o Options) (copies []history.Copy, problems []s
 	}
 	local := shard.New(shard.Options{Engine: engine})
 	defer func() { err = errors.Join(err, local.Close(), engine.Close()) }()
-	names, err := engine.Names()
+	names, err := engine.Catalog().Names()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,10 +46,10 @@ func open(t *testing.T, fs vfs.FS) *opened {
 		o.s, err = e.Acquire(copyName)
 	}
 	must(t, err)
-	o.x, err = e.AcquireIndex(o.s, "abc")
+	o.x, err = e.Indexes().Acquire(o.s, "abc")
 	must(t, err)
 	o.close = func() {
-		e.ReleaseIndex(o.x)
+		e.Indexes().Release(o.x)
 		e.Release(o.s)
 		must(t, e.Close())
 		cancel()
