@@ -53,7 +53,7 @@ type seqDelta struct {
 
 // aggregateEdit is one batch being added to the aggregates.
 type aggregateEdit struct {
-	s       *Store
+	states  *states
 	db      pebble.Reader // as of the batch before
 	b       *pebble.Batch
 	top     *topBlocksEdit
@@ -65,12 +65,12 @@ type aggregateEdit struct {
 
 // aggregateDocs adds the batch's changes of documents to the low level, as
 // operations of b, and to a copy of the top level, which it returns.
-func (s *Store) aggregateDocs(db pebble.Reader, b *pebble.Batch, cur *topBlocks, deltas []docDelta) (*topBlocks, error) {
+func (s *states) aggregateDocs(db pebble.Reader, b *pebble.Batch, cur *topBlocks, deltas []docDelta) (*topBlocks, error) {
 	deltas = combine(deltas)
 	if len(deltas) == 0 {
 		return cur, nil
 	}
-	a := &aggregateEdit{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*blocks.Low]struct{}{}}
+	a := &aggregateEdit{states: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*blocks.Low]struct{}{}}
 	s.limitLowBlocks(cur)
 	if err := a.docs(deltas); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (a *aggregateEdit) open(id string) error {
 	if i+1 < len(low.Borders) {
 		end, bounded = low.Borders[i+1], true
 	}
-	moved, err := a.s.sumDocs(a.db, id, end, !bounded)
+	moved, err := a.states.sumDocs(a.db, id, end, !bounded)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (a *aggregateEdit) open(id string) error {
 	}
 	low.Sums[i].Add(moved.Neg())
 	low.Insert(i+1, id, moved)
-	a.s.lowHeld.Add(1)
+	a.states.lowHeld.Add(1)
 	if keyspace.BorderHash(id)&keyspace.TopMask != 0 {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (a *aggregateEdit) open(id string) error {
 }
 
 // sumDocs adds up the documents with lo <= id < hi.
-func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
+func (s *states) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
 	var sums Sums
 	end := keyspace.AppendHead(nil, hi)
 	if toEnd {
@@ -204,7 +204,7 @@ func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error
 }
 
 // addHead adds one document.
-func (s *Store) addHead(sums *Sums, head []byte) error {
+func (s *states) addHead(sums *Sums, head []byte) error {
 	var h doc.Head
 	err := doc.DecodeHead(head, &h)
 	sums.Add(s.kept(format.HeadSums(&h)))
@@ -212,8 +212,8 @@ func (s *Store) addHead(sums *Sums, head []byte) error {
 }
 
 // kept is the part of the sums that this store keeps.
-func (s *Store) kept(sums Sums) Sums {
-	if !s.id.Partitioned {
+func (s *states) kept(sums Sums) Sums {
+	if !s.partitioned {
 		sums.External, sums.Active = 0, 0
 	}
 	return sums

@@ -27,7 +27,7 @@ func (a *aggregateEdit) writable(id string) (low *blocks.Low, k int, err error) 
 		if low, err = loadLow(a.db, a.top.topBlocks, id); err != nil {
 			return nil, 0, err
 		}
-		a.s.lowHeld.Add(int64(len(low.Borders)))
+		a.states.lowHeld.Add(int64(len(low.Borders)))
 	} else if _, own := a.own[low]; !own {
 		low = low.Copyable()
 	} else {
@@ -55,14 +55,14 @@ func (s *Snapshot) low(id string) (*blocks.Low, error) {
 		return nil, err
 	}
 	if cell.CompareAndSwap(nil, low) {
-		s.s.lowHeld.Add(int64(len(low.Borders)))
-		s.s.limitLowBlocks(s.state.docs)
+		s.s.states.lowHeld.Add(int64(len(low.Borders)))
+		s.s.states.limitLowBlocks(s.state.docs)
 	}
 	return low, nil
 }
 
 // limitLowBlocks drops low blocks from memory when too many are held.
-func (s *Store) limitLowBlocks(docs *topBlocks) {
+func (s *states) limitLowBlocks(docs *topBlocks) {
 	if held := s.lowHeld.Load(); held > maxLowHeld {
 		s.lowHeld.Store(docs.dropLow(held))
 	}

@@ -106,7 +106,7 @@ func (w *AttachmentWriter) begin() {
 		wo.TableFormat = sstable.TableFormatPebblev4 // the last format with blocks of rows
 	}
 	wo.FilterPolicy = pebble.NoFilterPolicy
-	path, table, err := w.s.createUpload(wo)
+	path, table, err := createUpload(&w.s.handle, wo)
 	if err != nil {
 		w.fail(err)
 		return
@@ -116,7 +116,7 @@ func (w *AttachmentWriter) begin() {
 }
 
 // createUpload begins a table beside the store, which opening it removes after a crash.
-func (s *Store) createUpload(o sstable.WriterOptions) (path string, w *sstable.Writer, err error) {
+func createUpload(s *handle, o sstable.WriterOptions) (path string, w *sstable.Writer, err error) {
 	var name [12]byte
 	_, _ = rand.Read(name[:]) // never fails
 	path = s.env.o.FS.PathJoin(s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)

@@ -47,11 +47,11 @@ func (s *Store) NewReserveBatch() *Batch { return s.newBatch(true) }
 func (s *Store) newBatch(reserve bool) *Batch {
 	b := &Batch{s: s}
 	var db *pebble.DB
-	if !s.isSmall() {
+	if !s.small.takesBatches() {
 		db, b.err = s.writable(reserve)
 	} else if b.err = s.mayWrite(reserve); b.err == nil {
 		if db, b.err = s.env.emptyDB(); b.err == nil {
-			b.small, b.err = s.newSmallBatch(reserve)
+			b.small, b.err = s.small.newBatch(reserve)
 		}
 	}
 	if b.err != nil {
@@ -182,7 +182,7 @@ func (b *Batch) countSums(id string, d Sums, fresh bool) {
 	b.counters.Deleted += uint64(d.Deleted)
 	b.counters.External += d.External
 	b.counters.Active += d.Active
-	if d = b.s.kept(d); !d.IsZero() {
+	if d = b.s.states.kept(d); !d.IsZero() {
 		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: fresh})
 	}
 }
@@ -339,17 +339,17 @@ func (b *Batch) Apply() (*Commit, error) {
 		b.Discard()
 		return nil, b.err
 	}
-	prev := s.states.Load().prev
+	prev := s.states.applied()
 	next, err := b.finish(prev)
 	if err != nil {
 		b.Discard()
 		return nil, err
 	}
-	s.states.Store(&statePair{prev: prev, next: next})
+	s.states.set(prev, next)
 	s.env.syncs.begin(&s.inflight, b.waiters)
 	c := &Commit{s: s, b: b.b, waiters: b.waiters}
 	if b.small != nil {
-		c.b, err = s.applySmall(b.b, b.small, next.batch)
+		c.b, err = s.small.apply(b.b, b.small, next.batch)
 	} else {
 		err = s.apply(b.b)
 	}
@@ -360,7 +360,7 @@ func (b *Batch) Apply() (*Commit, error) {
 		}
 		return nil, s.inst.Fail(err)
 	}
-	s.states.Store(&statePair{prev: next})
+	s.states.set(next, nil)
 	s.uploads.Drop(b.claimed...)
 	if b.small != nil { // it is in c.b
 		c.small, b.small.shared = b.small.shared, nil
@@ -383,7 +383,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build batch: %w", err)
 	}
-	if next.docs, err = b.s.aggregateDocs(b.s.reader(), b.b, prev.docs, b.docs); err == nil {
+	if next.docs, err = b.s.states.aggregateDocs(b.s.reader(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ func (s *Store) Check(ctx context.Context, report func(problem string)) error {
 		return err
 	}
 	found, err := check.Run(ctx, check.Options{
-		Reader: snap.snap, Counters: snap.Counters(), Kept: s.kept, Report: report,
+		Reader: snap.snap, Counters: snap.Counters(), Kept: s.states.kept, Report: report,
 	})
 	if err == nil {
 		c := &checker{snap: snap, report: report}

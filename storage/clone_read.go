@@ -110,7 +110,7 @@ func (s *Store) HasContent(id string, key [16]byte) (bool, error) {
 
 // Origins returns the stores that this one continues, the newest first. They must not
 // be changed.
-func (s *Store) Origins() []Origin { return s.states.Load().prev.origins }
+func (s *Store) Origins() []Origin { return s.states.applied().origins }
 
 // Origins is Store.Origins of the moment.
 func (s *Snapshot) Origins() []Origin { return s.state.origins }

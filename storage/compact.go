@@ -39,7 +39,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if !s.inst.Opened() && s.small.Load() == nil {
+	if !s.inst.Opened() && s.small.view.Load() == nil {
 		return nil
 	}
 	if s.inst.ReadOnly() {
@@ -48,12 +48,13 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
 	}
+	c := compaction{s: s, o: o}
 	for pass, space := range [...]byte{keyspace.Bodies, keyspace.Attachments} {
-		if err := s.trimSpace(ctx, &o, space, pass); err != nil {
+		if err := c.trimSpace(ctx, space, pass); err != nil {
 			return err
 		}
 	}
-	if c := s.Counters(); o.PurgesToTrim != nil && c.PurgeSeq > c.PurgeTrimmed {
+	if now := s.Counters(); o.PurgesToTrim != nil && now.PurgeSeq > now.PurgeTrimmed {
 		err := o.Write(ctx, func(b *Batch) error {
 			upto, err := o.PurgesToTrim()
 			if err == nil {
@@ -65,11 +66,11 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 			return err
 		}
 	}
-	if s.isSmall() {
-		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.isSmall() {
+	if s.small.takesBatches() {
+		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.small.takesBatches() {
 			return err
 		}
-		s.host.reclaim.Compacted(s.id.UUID)
+		s.small.host.reclaim.Compacted(s.id.UUID)
 		return nil
 	}
 	if err := s.inst.Compact(ctx, nil, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
@@ -78,21 +79,27 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	return nil
 }
 
+// compaction is one call of Store.Compact.
+type compaction struct {
+	s *Store
+	o CompactOptions
+}
+
 // trimSpace walks over the documents that have something in a keyspace and
 // trims those with garbage. No iterator stays open between two batches, so that
 // what is deleted meanwhile can go.
-func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pass int) error {
+func (c *compaction) trimSpace(ctx context.Context, space byte, pass int) error {
 	next := keyspace.Start(space)
 	for next != nil {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ids, last, err := s.findGarbage(space, next)
+		ids, last, err := c.findGarbage(space, next)
 		if err != nil {
 			return err
 		}
 		if len(ids) > 0 {
-			err := o.Write(ctx, func(b *Batch) error {
+			err := c.o.Write(ctx, func(b *Batch) error {
 				for _, id := range ids {
 					if err := b.Trim(id); err != nil {
 						return err
@@ -108,7 +115,7 @@ func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pa
 		if last != "" {
 			next = keyspace.OfDocEnd(space, last)
 		}
-		if err := s.progress(o, pass, last); err != nil {
+		if err := c.progress(pass, last); err != nil {
 			return err
 		}
 	}
@@ -116,13 +123,13 @@ func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pa
 }
 
 // progress reports; the two passes count as half the work each.
-func (s *Store) progress(o *CompactOptions, pass int, last string) error {
-	snap, err := s.Snapshot()
+func (c *compaction) progress(pass int, last string) error {
+	snap, err := c.s.Snapshot()
 	if err != nil {
 		return err
 	}
-	c := snap.Counters()
-	total := c.Live + c.Deleted
+	now := snap.Counters()
+	total := now.Live + now.Deleted
 	done := total
 	if last != "" {
 		var sums Sums
@@ -132,7 +139,7 @@ func (s *Store) progress(o *CompactOptions, pass int, last string) error {
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	o.Progress((total*uint64(pass)+done)/2, total)
+	c.o.Progress((total*uint64(pass)+done)/2, total)
 	return nil
 }
 
@@ -142,8 +149,8 @@ const findPage = 4096
 // findGarbage looks at the documents of a keyspace from a key on, until it has
 // found a batch full of garbage or seen a page. last is the last id it looked
 // at, empty when the keyspace is done.
-func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
-	db := s.reader()
+func (c *compaction) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
+	db := c.s.reader()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: keyspace.End(space)})
 	if err != nil {
 		return nil, "", fmt.Errorf("compact: %w", err)
@@ -157,7 +164,7 @@ func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string,
 		}
 		last = string(raw)
 		var g garbage.Garbage
-		if g, err = garbage.Find(db, last, s.uploads); err == nil && !g.Empty() {
+		if g, err = garbage.Find(db, last, c.s.uploads); err == nil && !g.Empty() {
 			ids = append(ids, last)
 		}
 		if seen++; seen == findPage || len(ids) == trimBatch {

@@ -39,7 +39,7 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 	if _, err := s.writable(false); err != nil { // the tables are written for the open instance
 		return nil, err
 	}
-	src, prev := o.Source, s.states.Load().prev
+	src, prev := o.Source, s.states.applied()
 	origins := o.Origins[:min(len(o.Origins), maxOrigins)]
 	filled, err := bulkload.Write(bulkload.Options{
 		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
@@ -86,20 +86,20 @@ func (f *Filling) Design() bool { return f.filled.Design }
 // It is durable on return.
 func (f *Filling) Ingest() error {
 	s := f.s
-	prev := s.states.Load().prev
+	prev := s.states.applied()
 	if prev.batch+1 != f.next.batch {
 		return fault.New(fault.Unavailable, "The copy takes changes of its own while it is cloned.")
 	}
 	if err := s.Err(); err != nil {
 		return err
 	}
-	s.states.Store(&statePair{prev: prev, next: f.next})
+	s.states.set(prev, f.next)
 	//nolint:forbidigo // only traced; an ingestion cannot be given up half way
 	if err := s.inst.DB().Ingest(context.Background(), f.filled.Paths()); err != nil {
-		s.states.Store(&statePair{prev: prev})
+		s.states.set(prev, nil)
 		return instance.DiskError("fill store", err)
 	}
-	s.states.Store(&statePair{prev: f.next})
+	s.states.set(f.next, nil)
 	return s.Err() // set when the manifest could not be written
 }
 
@@ -111,7 +111,7 @@ type fillFiles struct{ s *Store }
 
 // Create implements bulkload.Files.
 func (f fillFiles) Create() (path string, w *sstable.Writer, err error) {
-	return f.s.createUpload(f.s.inst.WriterOptions(storeKind()))
+	return createUpload(&f.s.handle, f.s.inst.WriterOptions(storeKind()))
 }
 
 // Remove implements bulkload.Files.

@@ -149,7 +149,7 @@ func (s *Snapshot) Listing(r Range, bodies bool) (d *Docs, before uint64, err er
 	for ok := inner.it.First(); ok && err == nil; ok = inner.it.Next() {
 		var head []byte
 		if head, err = inner.it.ValueAndErr(); err == nil {
-			err = s.s.addHead(&sums, head)
+			err = s.s.states.addHead(&sums, head)
 		}
 	}
 	if err = errors.Join(err, inner.it.Error()); err != nil {
@@ -337,12 +337,12 @@ type Purges struct {
 }
 
 // Purges returns the entries above since.
-func (s *Store) Purges(since uint64) (*Purges, error) { return s.purges(s.reader(), since) }
+func (s *Store) Purges(since uint64) (*Purges, error) { return newPurges(s, s.reader(), since) }
 
 // Purges is Store.Purges of the moment.
-func (s *Snapshot) Purges(since uint64) (*Purges, error) { return s.s.purges(s.snap, since) }
+func (s *Snapshot) Purges(since uint64) (*Purges, error) { return newPurges(s.s, s.snap, since) }
 
-func (s *Store) purges(r pebble.Reader, since uint64) (*Purges, error) {
+func newPurges(s *Store, r pebble.Reader, since uint64) (*Purges, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}

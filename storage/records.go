@@ -61,7 +61,7 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 	if err := s.Err(); err != nil {
 		return err
 	}
-	last := s.states.Load().prev.last // before the iterator: it may show more, not less
+	last := s.states.applied().last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
 	if err := records.Walk(s.reader(), space, ids[:known], fn); err != nil {
 		return fmt.Errorf("read records: %w", err)

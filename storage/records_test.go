@@ -68,7 +68,7 @@ func TestLastID(t *testing.T) {
 	s, err = e.Acquire(storeName(1))
 	must(t, err)
 	defer e.Release(s)
-	if last := s.states.Load().prev.last; last != numbered(20) {
+	if last := s.states.applied().last; last != numbered(20) {
 		t.Errorf("the last id is %q", last)
 	}
 	check()

@@ -14,6 +14,7 @@ import (
 	"divan/storage/keyspace"
 	"divan/storage/records"
 	"divan/storage/small"
+	"divan/storage/uploads"
 )
 
 // storeKind returns the kind of the instances of shard copies.
@@ -23,12 +24,12 @@ func storeKind() instance.Kind {
 
 // openPebble opens the store's own instance and loads its state.
 func (s *Store) openPebble() error {
-	v := s.small.Load()
+	v := s.small.view.Load()
 	if err := s.inst.Open(storeKind(), func(db *pebble.DB) error { return s.load(db, v) }); err != nil {
 		return err
 	}
-	if s.mayBeSmall.Load() && !s.inst.ReadOnly() {
-		s.leaveSmall()
+	if s.small.maybe.Load() && !s.inst.ReadOnly() {
+		s.small.leave(s.states.applied().batch > 0)
 	}
 	s.cache.countOpen(&s.handle, 0)
 	return nil
@@ -37,50 +38,31 @@ func (s *Store) openPebble() error {
 // load takes over what the store had among the small ones, reads its state, and drops uploads
 // that a crash left without a document. Their files go from a full disk too: that gives room back.
 func (s *Store) load(db *pebble.DB, v *small.View) error {
-	if err := s.removeUploadFiles(); err != nil {
+	if err := removeUploadFiles(&s.handle); err != nil {
 		if !s.inst.ReadOnly() {
 			return err
 		}
 		s.log.Warn("files of uploads stay on a full disk", zap.Error(err))
 	}
 	if !s.inst.ReadOnly() {
-		if err := s.sweepUploads(db); err != nil {
+		var err error
+		if s.swept, err = sweepUploads(db, s.uploads); err != nil {
 			return err
 		}
+		if s.swept > 0 {
+			s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
+		}
 	}
-	r, err := s.bringSmall(db, v)
+	r, err := s.small.bring(db, v, s.attached)
 	if err != nil {
 		return err
 	}
-	return s.loadState(r)
-}
-
-// loadState reads counters and top-level aggregates.
-func (s *Store) loadState(r pebble.Reader) error {
-	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
-	var err error
-	if v.batch, v.counters, err = records.Counters(r); err != nil {
-		return err
-	}
-	if v.origins, err = records.Origins(r); err != nil {
-		return err
-	}
-	if v.last, err = records.LastID(r); err != nil {
-		return err
-	}
-	if v.docs, err = loadTopBlocks(r, keyspace.AggDocs); err != nil {
-		return err
-	}
-	if v.seqs, err = loadTopBlocks(r, keyspace.AggSeqs); err != nil {
-		return err
-	}
-	s.states.Store(&statePair{prev: v})
-	return nil
+	return s.states.load(r)
 }
 
 // removeUploadFiles removes tables that did not become part of the store before a crash.
 // The store is not in use yet.
-func (s *Store) removeUploadFiles() error {
+func removeUploadFiles(s *handle) error {
 	files, err := s.env.o.FS.List(s.inst.Dir)
 	if err != nil {
 		return instance.DiskError("list store", err)
@@ -97,18 +79,17 @@ func (s *Store) removeUploadFiles() error {
 	return nil
 }
 
-// sweepUploads deletes what was uploaded but not referred to before a crash.
+// sweepUploads deletes what was uploaded but not referred to before a crash, but for known uploads.
 // The store is not in use yet.
-func (s *Store) sweepUploads(db *pebble.DB) error {
-	var errs []error
+func sweepUploads(db *pebble.DB, known *uploads.Set) (swept int, err error) {
 	b := db.NewBatch()
 	var u garbage.Uses // of the document of the last upload
-	errs = append(errs, records.Each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
+	err = records.Each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
 		id, key, ok := keyspace.CutUpload(k)
 		if !ok {
 			return format.Corrupt("upload key")
 		}
-		if s.uploads.Has(k) {
+		if known.Has(k) {
 			return nil
 		}
 		if u.ID == "" || u.ID != string(id) {
@@ -120,20 +101,16 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		if u.Has(key) {
 			return b.Delete(k, nil)
 		}
-		s.swept++
+		swept++
 		lo, hi := keyspace.AppendContent(nil, u.ID, key), keyspace.ContentEnd(u.ID, key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
-	}))
-	err := errors.Join(errs...)
+	})
 	if err == nil && !b.Empty() {
 		// Not synced: what is lost again is swept again.
 		err = b.Commit(pebble.NoSync)
 	}
-	if err == nil && s.swept > 0 {
-		s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
-	}
 	if err = errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("sweep uploads: %w", err)
+		return 0, fmt.Errorf("sweep uploads: %w", err)
 	}
-	return nil
+	return swept, nil
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -17,22 +16,6 @@ type smallBatch struct {
 	was    *small.View  // what was put together; nil: nothing
 	whole  *pebble.Batch
 	base   *small.View // of whole
-}
-
-// newSmallBatch begins one. With reserve it takes the room that is kept on the disk.
-func (s *Store) newSmallBatch(reserve bool) (*smallBatch, error) {
-	acquire := s.host.reserve
-	if !reserve {
-		acquire = func() (*smallStores, error) { return s.host.writable(false) }
-	}
-	shared, err := acquire()
-	if fault.Is(err, fault.NoCopy) {
-		err = errMissingSmall()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &smallBatch{shared: shared}, nil
 }
 
 func errMissingSmall() error {
@@ -57,7 +40,7 @@ func (b *smallBatch) end() {
 func (b *Batch) place() error {
 	s := b.s
 	if !s.inst.Opened() {
-		small, err := b.staysSmall(s.small.Load())
+		small, err := b.staysSmall(s.small.view.Load())
 		if err != nil || small {
 			return err
 		}
@@ -78,40 +61,13 @@ func (b *Batch) place() error {
 // put together.
 func (b *Batch) staysSmall(v *small.View) (stays bool, err error) {
 	empty, err := b.s.env.emptyDB()
-	damage := &b.s.host.damage
-	if err != nil || damage.Met() || damage.Begun() != b.s.rewrites.Load() { // what it has may be damaged, or was not written anew
+	damage := &b.s.small.host.damage
+	if err != nil || damage.Met() || damage.Begun() != b.s.small.rewrites.Load() { // what it has may be damaged, or was not written anew
 		return false, err
 	}
 	b.small.was = v
 	stays, b.small.whole, b.small.base, err = v.Fits(empty, b.Size(), b.small.join)
 	return stays, err
-}
-
-// applySmall adds a batch with that number to what the store has among the small ones, and returns
-// what is on its way to the disk. The caller holds s.opening.
-func (s *Store) applySmall(b *pebble.Batch, to *smallBatch, number uint64) (way *pebble.Batch, err error) {
-	empty, err := s.env.emptyDB()
-	if err != nil {
-		return nil, err
-	}
-	way = to.shared.inst.DB().NewBatch()
-	base := s.small.Load()
-	if to.whole != nil {
-		base = to.base
-		err = small.Join(way, s.id.UUID, to.was, to.whole)
-	}
-	v, e := base.With(empty, b, number)
-	if err = errors.Join(err, e); err == nil {
-		err = small.Put(way, s.id.UUID, number, b)
-	}
-	if err == nil {
-		err = to.shared.inst.DB().ApplyNoSyncWait(way, pebble.Sync)
-	}
-	if err = errors.Join(err, to.shared.Err()); err != nil {
-		return nil, fmt.Errorf("apply batch: %w", err)
-	}
-	s.hold(v)
-	return way, nil
 }
 
 // joinSmall has the batches of a small store put together: what was written again or deleted goes. Any

@@ -235,11 +235,11 @@ func TestCheckpointsStaySmall(t *testing.T) {
 		b.PutLocal("_local/checkpoint", fmt.Appendf(nil, `{"seq":%d,"more":"%0100d"}`, i, i))
 		commit(t, b)
 	}
-	v := s.small.Load()
+	v := s.small.view.Load()
 	if s.inst.Opened() || v.Batches() > small.MaxBatches+1 {
 		t.Fatalf("%d batches, files: %t", v.Batches(), s.inst.Opened())
 	}
-	again, err := s.readSmall()
+	again, err := s.small.read()
 	must(t, err)
 	if again.Len() != v.Len() || again.Batches() != v.Batches() {
 		t.Errorf("read anew: %d bytes in %d batches, want %d in %d", again.Len(), again.Batches(), v.Len(), v.Batches())
@@ -260,7 +260,7 @@ func TestPurgedFromSmallStore(t *testing.T) {
 	before, err := s.FileSize()
 	must(t, err)
 	compactStore(t, s)
-	v, err := s.readSmall()
+	v, err := s.small.read()
 	must(t, err)
 	empty, err := s.env.emptyDB()
 	must(t, err)

@@ -23,7 +23,7 @@ type smallRewriter struct {
 func (w *smallRewriter) openSmall() map[[16]byte]*Store {
 	open := map[[16]byte]*Store{}
 	for _, m := range w.cache.members() {
-		if s, ok := m.(*Store); ok && s.isSmall() && s.Err() == nil {
+		if s, ok := m.(*Store); ok && s.small.takesBatches() && s.Err() == nil {
 			open[s.id.UUID] = s
 		}
 	}
@@ -57,13 +57,13 @@ func (w *smallRewriter) run(ctx context.Context, s *smallStores) error {
 	open := w.openSmall()
 	r.Held = func(store [16]byte) (*small.View, bool) {
 		if s := open[store]; s != nil {
-			return s.small.Load(), true
+			return s.small.view.Load(), true
 		}
 		return nil, false
 	}
 	damaged, kept, err := r.Run(ctx, s.inst.DB(), slices.Compact(stores))
 	for _, s := range open {
-		s.rewrites.Store(begun)
+		s.small.rewrites.Store(begun)
 	}
 	if r.Unread {
 		w.damage.Unread()

@@ -406,7 +406,7 @@ func makeSmall(t *testing.T, e *Engine, first, n int, docs docsOf) (models []*ed
 		s := take(t, e, storeName(first+i))
 		w := newEdits()
 		putDocs(t, s, w, docs)
-		if s.small.Load() == nil {
+		if s.small.view.Load() == nil {
 			t.Fatal("it is not small")
 		}
 		e.Release(s)
@@ -437,7 +437,7 @@ func TestInterruptedLeave(t *testing.T) {
 		b := s.NewBatch()
 		w.put(b, edit{id: "large", body: noise(2*small.MaxBytes, 1)})
 		commit(t, b)
-		if !s.inst.Opened() || !s.mayBeSmall.Load() {
+		if !s.inst.Opened() || !s.small.maybe.Load() {
 			t.Fatal("it has no instance, or the shared one took the removal")
 		}
 		e.Release(s)
@@ -490,7 +490,7 @@ func TestLongIDsLeave(t *testing.T) {
 		w.put(b, edit{id: strings.Repeat("a", 4000) + string(rune('0'+i))})
 	}
 	commit(t, b)
-	if v := s.small.Load(); v != nil {
+	if v := s.small.view.Load(); v != nil {
 		t.Errorf("it is small with %d bytes, %d allowed", v.Len(), small.MaxBytes)
 	}
 	w.compare(t, s)

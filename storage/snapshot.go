@@ -31,9 +31,9 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	for {
-		before := s.states.Load()
+		before := s.states.pair.Load()
 		snap := s.readerOfNow()
-		v, err := s.stateOf(snap, before)
+		v, err := s.states.of(snap, before)
 		if err != nil {
 			return nil, errors.Join(err, snap.Close())
 		}
@@ -51,30 +51,10 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 // readerOfNow returns a reader of the present content; later batches do not
 // show in it.
 func (s *Store) readerOfNow() pebble.Reader {
-	if v := s.small.Load(); v != nil {
+	if v := s.small.view.Load(); v != nil {
 		return v
 	}
 	return s.inst.DB().NewSnapshot()
-}
-
-// stateOf finds the state that belongs to a Pebble snapshot, nil when it was too
-// long ago. Nothing orders the two: when a batch was being applied, the number
-// of the last one is read from the snapshot itself.
-func (s *Store) stateOf(snap pebble.Reader, before *statePair) (*batchState, error) {
-	after := s.states.Load()
-	if after == before && before.next == nil {
-		return before.prev, nil
-	}
-	batch, _, err := records.Counters(snap)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range [...]*batchState{before.prev, before.next, after.prev, after.next} {
-		if v != nil && v.batch == batch {
-			return v, nil
-		}
-	}
-	return nil, nil
 }
 
 // Close gives the snapshot and its pin back. It may be called once.
@@ -156,7 +136,7 @@ func (s *Snapshot) Sums(lo, hi string) (Sums, error) {
 // total is the sums over every document.
 func (s *Snapshot) total() Sums {
 	c := &s.state.counters
-	return s.s.kept(Sums{Live: int64(c.Live), Deleted: int64(c.Deleted), External: c.External, Active: c.Active})
+	return s.s.states.kept(Sums{Live: int64(c.Live), Deleted: int64(c.Deleted), External: c.External, Active: c.Active})
 }
 
 // sumsBefore adds up top-level blocks, then low ones, then documents.
@@ -165,7 +145,7 @@ func (s *Snapshot) sumsBefore(id string) (Sums, error) {
 	if err != nil || border == id {
 		return sums, err
 	}
-	rest, err := s.s.sumDocs(s.snap, border, id, false)
+	rest, err := s.s.states.sumDocs(s.snap, border, id, false)
 	if err != nil {
 		return Sums{}, err
 	}

@@ -123,7 +123,7 @@ func TestCountsAtSize(t *testing.T) {
 			}
 			commit(t, b)
 			checkStore(t, s)
-			if got := len(s.states.Load().prev.docs.list()); order == "random" && got < 2 {
+			if got := len(s.states.applied().docs.list()); order == "random" && got < 2 {
 				t.Errorf("%d top-level blocks", got)
 			}
 			snap, err := s.Snapshot()
@@ -153,11 +153,11 @@ func TestForgottenBorders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
 		putDocs(t, s, w, docsOf{200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) }})
-		s.lowHeld.Add(maxLowHeld) // as if there were many more
+		s.states.lowHeld.Add(maxLowHeld) // as if there were many more
 	}
 	checkStore(t, s)
-	docs := s.states.Load().prev.docs
-	if left := docs.dropLow(s.lowHeld.Load()); left > maxLowHeld/2 {
+	docs := s.states.applied().docs
+	if left := docs.dropLow(s.states.lowHeld.Load()); left > maxLowHeld/2 {
 		t.Errorf("%d blocks are left", left)
 	}
 }
@@ -187,7 +187,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		commit(t, b)
 	}
 	checkStore(t, s)
-	if n := len(s.states.Load().prev.seqs.list()); n != 2 { // the empty border, and that of the last
+	if n := len(s.states.applied().seqs.list()); n != 2 { // the empty border, and that of the last
 		t.Errorf("%d top-level blocks are left", n)
 	}
 	n := 0
@@ -368,7 +368,7 @@ func TestListing(t *testing.T) {
 		commit(t, b)
 		checkStore(t, s)
 	}
-	if s.lowHeld.Load() == 0 {
+	if s.states.lowHeld.Load() == 0 {
 		t.Error("nothing is held in memory")
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"divan/storage/keyspace"
 	"divan/storage/paths"
 	"divan/storage/records"
-	"divan/storage/small"
 	"divan/storage/uploads"
 )
 
@@ -28,42 +27,23 @@ import (
 //
 //	T1  a batch is applied whole, after its predecessor, and becomes durable
 //	    after it: a crash leaves a prefix of the applied batches.
-//	T2  states holds the state after the last applied batch: counters and
-//	    top-level aggregates in memory equal those in the store.
+//	T2  see states
 //	T3  a store that never took a write has no Pebble instance; it reads from
 //	    the engine's empty one. Ten thousand empty databases cost nothing. One that
 //	    is small has none either (small_stores.go): it reads from a view in memory.
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
-	engine     *Engine
-	host       *smallHost
-	id         identity.Identity // Small: as of the opening; mayBeSmall
-	uploads    *uploads.Set
-	swept      int                        // uploads that opening has removed
-	opening    sync.Mutex                 // one first write opens the instance; while the store is small each write
-	small      atomic.Pointer[small.View] // what it reads from among the small ones; nil: from inst
-	mayBeSmall atomic.Bool                // the name of the marker says so
-	rewrites   atomic.Uint64              // of the small ones that had begun when it was read, or have all of it
-	attached   bool                       // opened: its state is known
-	states     atomic.Pointer[statePair]
-	lowHeld    atomic.Int64 // low blocks in memory, about
-	inflight   atomic.Int32
+	engine   *Engine
+	id       identity.Identity // Small: as of the opening; see smallPart.maybe
+	uploads  *uploads.Set
+	swept    int        // uploads that opening has removed
+	opening  sync.Mutex // one first write opens the instance; while the store is small each write
+	small    smallPart
+	attached bool // opened: its state is known
+	states   states
+	inflight atomic.Int32
 }
-
-// batchState is the state that one batch left, immutable.
-type batchState struct {
-	batch    uint64 // number of the batch, from 1; 0 before the first
-	counters Counters
-	last     string     // no document has an id above; one with it may be gone
-	docs     *topBlocks // top-level blocks of documents
-	seqs     *topBlocks // top-level blocks of sequences, Live counts entries
-	origins  []Origin   // the stores that this one continues, the newest first
-}
-
-// statePair is the state before and after the batch that is being applied; next is
-// nil between batches.
-type statePair struct{ prev, next *batchState }
 
 // openStore reads what is fixed about a store and, when it ever took a write,
 // opens its Pebble instance.
@@ -82,11 +62,13 @@ func (e *Engine) openStore(name string) (member, error) {
 		return nil, err
 	}
 	s := &Store{
-		handle: e.cache.newHandle(name, e.cache.failures.readsOnly(name)), engine: e, host: e.small,
+		handle: e.cache.newHandle(name, e.cache.failures.readsOnly(name)), engine: e,
 		id: id, uploads: e.uploads.Of(name),
 	}
-	s.mayBeSmall.Store(id.Small)
-	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
+	s.small.h, s.small.host, s.small.uuid = &s.handle, e.small, id.UUID
+	s.small.maybe.Store(id.Small)
+	s.states.partitioned = id.Partitioned
+	s.states.set(&batchState{docs: newTopBlocks(), seqs: newTopBlocks()}, nil)
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)
 		return nil, e.losses.noteContent(name, s.inst, err)
@@ -113,13 +95,13 @@ func (s *Store) attach(files []string) error {
 	if !s.id.Small {
 		return nil
 	}
-	s.rewrites.Store(s.host.damage.Begun())
-	v, err := s.readSmall()
+	s.small.rewrites.Store(s.small.host.damage.Begun())
+	v, err := s.small.read()
 	if err != nil || v == nil {
 		return err
 	}
-	if err = s.loadState(v); err == nil {
-		s.hold(v)
+	if err = s.states.load(v); err == nil {
+		s.small.hold(v)
 	}
 	return err
 }
@@ -148,7 +130,7 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 	if err := s.mayWrite(reserve); err != nil {
 		return nil, err
 	}
-	if !s.isSmall() && s.inst.Opened() {
+	if !s.small.takesBatches() && s.inst.Opened() {
 		if !reserve { // what gives room back does not wait for compactions
 			if err := s.inst.Admit(nil); err != nil {
 				return nil, err
@@ -185,6 +167,22 @@ func (s *Store) close(bool) error {
 
 func (s *Store) remove() error { return s.engine.moveToStaging(s.name) }
 
+// FileSize is that of its instance, or the bytes that it has among the small ones.
+func (s *Store) FileSize() (int64, error) {
+	if v := s.small.view.Load(); v != nil {
+		return int64(v.Len()), s.Err()
+	}
+	return s.handle.FileSize()
+}
+
+// reader returns what the store is read from.
+func (s *Store) reader() pebble.Reader {
+	if v := s.small.view.Load(); v != nil {
+		return v
+	}
+	return s.inst.DB()
+}
+
 // UUID returns what names this copy, made with the store: sequences of two
 // copies, or of a store made anew under the same name, do not compare.
 func (s *Store) UUID() [16]byte { return s.id.UUID }
@@ -197,12 +195,12 @@ func (s *Store) Partitioned() bool { return s.id.Partitioned }
 
 // Counters returns the totals as of the last applied batch, which may not be
 // durable yet.
-func (s *Store) Counters() Counters { return s.states.Load().prev.counters }
+func (s *Store) Counters() Counters { return s.states.applied().counters }
 
 // ProbeTip is Tip for a document that most likely does not exist, as a new one
 // does not: for that it costs microseconds.
 func (s *Store) ProbeTip(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
+	if err := s.Err(); err != nil || id > s.states.applied().last {
 		return rec, false, err
 	}
 	return records.ProbeTip(s.reader(), id)
@@ -212,7 +210,7 @@ func (s *Store) ProbeTip(id string) (rec doc.Record, ok bool, err error) {
 // false when there is none. It costs nothing for an id above all others, as ids made
 // of the time are. Nothing aliases the store.
 func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
+	if err := s.Err(); err != nil || id > s.states.applied().last {
 		return rec, false, err
 	}
 	return records.Get(s.reader(), id)
@@ -220,7 +218,7 @@ func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
 
 // Tip is Record without what lies in blocks of a long history.
 func (s *Store) Tip(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
+	if err := s.Err(); err != nil || id > s.states.applied().last {
 		return rec, false, err
 	}
 	return records.GetTip(s.reader(), id)
