@@ -151,7 +151,7 @@ func (c *localsClone) differing(ids []string) (swaps []localSwap, left []string,
 	for i, id := range ids {
 		s := localSwap{id: id}
 		// The target first: what comes there after this was in the source before.
-		if s.have, err = readLocal(c.target, id); err != nil {
+		if s.have, err = readLocal(c.target.Reader(), id); err != nil {
 			return nil, nil, err
 		}
 		if s.want, err = c.readSource(id); err != nil {
@@ -172,7 +172,7 @@ func (c *localsClone) differing(ids []string) (swaps []localSwap, left []string,
 func (c *localsClone) swap(b *storage.Batch, swaps []localSwap) error {
 	for i := range swaps {
 		s := &swaps[i]
-		now, err := readLocal(c.target, s.id)
+		now, err := readLocal(c.target.Reader(), s.id)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (c *localsClone) swap(b *storage.Batch, swaps []localSwap) error {
 
 // readSource reads a document of the source, durable.
 func (c *localsClone) readSource(id string) ([]byte, error) {
-	text, err := readLocal(c.source, id)
+	text, err := readLocal(c.source.Reader(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +198,8 @@ func (c *localsClone) readSource(id string) ([]byte, error) {
 }
 
 // readLocal reads the text of a local document; nil when there is none.
-func readLocal(s *storage.Store, id string) ([]byte, error) {
-	text, ok, err := s.Local(id)
+func readLocal(r *storage.Reader, id string) ([]byte, error) {
+	text, ok, err := r.Local(id)
 	if err != nil || !ok {
 		return nil, err
 	}

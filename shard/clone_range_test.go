@@ -192,11 +192,11 @@ func (n *node) compareDocs(t failer, o CloneOptions) {
 
 func (n *node) compareDoc(t failer, source, target *storage.Store, id string) {
 	t.Helper()
-	want, found, err := source.Record(id)
+	want, found, err := source.Reader().Record(id)
 	if err != nil || !found {
 		t.Fatalf("%q in the source: %v %v", id, found, err)
 	}
-	got, _, err := target.Record(id)
+	got, _, err := target.Reader().Record(id)
 	if err != nil {
 		t.Fatalf("%q: %v", id, err)
 	}
@@ -236,7 +236,7 @@ func storedRevision(t failer, s *storage.Store, rec *doc.Record, r doc.Rev) doc.
 		}
 		return v
 	}
-	v, ok, err := s.Revision(rec.ID, r)
+	v, ok, err := s.Reader().Revision(rec.ID, r)
 	if err != nil || !ok {
 		t.Fatalf("%q %s in %s: %v %v", rec.ID, r, s.Name(), ok, err)
 	}

@@ -232,14 +232,14 @@ func (s *docState) write(b *storage.Batch, seq uint64, room *[]byte) bool {
 	return true
 }
 
-// reader is the source of contents: a store, or a snapshot of it.
+// reader is the source of contents: a storage.Reader, or a snapshot.
 type reader interface {
 	Revision(id string, rev doc.Rev) (doc.Revision, bool, error)
 }
 
 // readDocState reads a document to decide on it. fresh says that it most likely does
 // not exist.
-func readDocState(from *storage.Store, id string, fresh bool) (*docState, error) {
+func readDocState(from *storage.Reader, id string, fresh bool) (*docState, error) {
 	look := from.Tip
 	if fresh {
 		look = from.ProbeTip

@@ -225,22 +225,22 @@ func (g *groupCommit) state(id string, fresh bool) (*docState, error) {
 	if s := g.states[id]; s != nil {
 		return s.clone(), nil
 	}
-	return readDocState(g.store, id, fresh)
+	return readDocState(g.store.Reader(), id, fresh)
 }
 
 // revision reads stored content for a task.
 func (g *groupCommit) revision(id string, rev doc.Rev) (doc.Revision, error) {
-	return readRevision(g.store, id, rev)
+	return readRevision(g.store.Reader(), id, rev)
 }
 
 // history reads what lies in blocks for a task: the group has not changed those yet.
 func (g *groupCommit) history(id string, below doc.Below) (doc.Tree, error) {
-	return g.store.History(id, below)
+	return g.store.Reader().History(id, below)
 }
 
 // oldest is history for the first block.
 func (g *groupCommit) oldest(id string, below doc.Below) (doc.Tree, error) {
-	return g.store.Oldest(id, below)
+	return g.store.Reader().Oldest(id, below)
 }
 
 // unchangedSince reports whether a document is as a request read it that noted the

@@ -182,7 +182,7 @@ func (l *LocalDocs) Get(ctx context.Context, name, id string) (*LocalDoc, error)
 		return nil, err
 	}
 	defer l.states.engine.Release(store)
-	value, ok, err := store.Local(id)
+	value, ok, err := store.Reader().Local(id)
 	if err != nil {
 		return nil, fmt.Errorf("read %q of %s: %w", id, name, err)
 	}

@@ -143,11 +143,11 @@ func TestEditWritesTip(t *testing.T) {
 	grow(1300, 1000)
 	stored := func(floor uint64, revs int) {
 		n.acquire(t, copyName, func(s *storage.Store) {
-			tip, _, err := s.Tip("a")
+			tip, _, err := s.Reader().Tip("a")
 			if err != nil || !tip.Partial || tip.Below.Floor != floor || tip.Tree.Len() > 47 {
 				t.Fatalf("%v: partial %v, %+v, %d revisions in the record", err, tip.Partial, tip.Below, tip.Tree.Len())
 			}
-			whole, _, err := s.Record("a")
+			whole, _, err := s.Reader().Record("a")
 			if err != nil || whole.Tree.Len() != revs {
 				t.Fatalf("%v: %d revisions, want %d", err, whole.Tree.Len(), revs)
 			}
@@ -184,7 +184,7 @@ func TestDamagedHistory(t *testing.T) {
 		}
 	}
 	n.acquire(t, copyName, func(s *storage.Store) {
-		tip, _, err := s.Tip("a")
+		tip, _, err := s.Reader().Tip("a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestHistoryReadOnce(t *testing.T) {
 		parent = res[0].Rev
 	}
 	n.acquire(t, copyName, func(s *storage.Store) {
-		tip, _, err := s.Tip("a")
+		tip, _, err := s.Reader().Tip("a")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMis
 	}
 	defer l.states.engine.Release(store)
 	m := comparing{ids: ids, out: make([]IDMissing, len(ids))}
-	if err := m.fronts(store); err != nil {
+	if err := m.fronts(store.Reader()); err != nil {
 		return nil, err
 	}
-	if err := m.records(store); err != nil {
+	if err := m.records(store.Reader()); err != nil {
 		return nil, err
 	}
 	if m.absent {
@@ -45,10 +45,10 @@ type comparing struct {
 }
 
 // fronts answers what the heads tell.
-func (m *comparing) fronts(store *storage.Store) error {
+func (m *comparing) fronts(docs *storage.Reader) error {
 	order, names := ascending(len(m.ids), func(i int) string { return m.ids[i].ID })
 	var h doc.Head
-	err := store.Fronts(names, func(k int, front []byte) error {
+	err := docs.Fronts(names, func(k int, front []byte) error {
 		i := order[k]
 		m.out[i].ID = m.ids[i].ID
 		revs := m.ids[i].Revs
@@ -76,12 +76,12 @@ func (m *comparing) fronts(store *storage.Store) error {
 }
 
 // records answers the rest.
-func (m *comparing) records(store *storage.Store) error {
+func (m *comparing) records(docs *storage.Reader) error {
 	if len(m.open) == 0 {
 		return nil
 	}
 	id := func(k int) string { return m.ids[m.open[k]].ID }
-	return eachRecord(store, len(m.open), id, m.needsHistory, func(k int, rec *doc.Record) {
+	return eachRecord(docs, len(m.open), id, m.needsHistory, func(k int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			m.absent = true
@@ -101,10 +101,10 @@ func (m *comparing) needsHistory(k int, rec *doc.Record) bool {
 // which takes less than half of reading them one by one; nil for one that is
 // not there. whole says for which their whole history is needed.
 func eachRecord(
-	store *storage.Store, n int, id func(i int) string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record),
+	docs *storage.Reader, n int, id func(i int) string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record),
 ) error {
 	order, names := ascending(n, id)
-	err := store.Records(names, func(k int, rec *doc.Record) bool { return whole(order[k], rec) }, func(k int, rec *doc.Record) { fn(order[k], rec) })
+	err := docs.Records(names, func(k int, rec *doc.Record) bool { return whole(order[k], rec) }, func(k int, rec *doc.Record) { fn(order[k], rec) })
 	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}

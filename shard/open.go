@@ -69,9 +69,9 @@ func (o *opener) waitDurable(ctx context.Context, seq uint64, found bool) error 
 // plain reads the winner by one lookup, without decoding the tree.
 func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	var h doc.Head
-	read := o.store.Head
+	read := o.store.Reader().Head
 	if o.req.RevOnly {
-		read = o.store.Front
+		read = o.store.Reader().Front
 	}
 	ok, err := read(o.req.ID, &h)
 	if err != nil {
@@ -153,9 +153,9 @@ func (o *opener) revision(ctx context.Context) (*Doc, error) {
 
 // record reads the record, with its whole history or what it has at hand of it.
 func (o *opener) record(ctx context.Context, whole bool) (*doc.Record, error) {
-	look := o.store.Tip
+	look := o.store.Reader().Tip
 	if whole {
-		look = o.store.Record
+		look = o.store.Reader().Record
 	}
 	rec, ok, err := look(o.req.ID)
 	if err != nil {
@@ -172,7 +172,7 @@ func (o *opener) record(ctx context.Context, whole bool) (*doc.Record, error) {
 
 // readContent adds body and attachments, from the record when they are inside it.
 func (o *opener) readContent(d *Doc, inline []byte) error {
-	if err := readContent(o.store, d, inline); err != nil {
+	if err := readContent(o.store.Reader(), d, inline); err != nil {
 		return err
 	}
 	if o.req.HeadOnly {

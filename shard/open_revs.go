@@ -30,9 +30,9 @@ func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult,
 }
 
 func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRevsRequest) ([]RevResult, error) {
-	rec, ok, err := store.Tip(req.ID)
+	rec, ok, err := store.Reader().Tip(req.ID)
 	if err == nil && rec.Partial && req.needsHistory(&rec) {
-		rec, ok, err = store.Record(req.ID)
+		rec, ok, err = store.Reader().Record(req.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", req.ID, err)
@@ -151,7 +151,7 @@ func (r *openRevsRead) read() error {
 func (r *openRevsRead) records(reqs []OpenRevsRequest, fn func(i int, rec *doc.Record)) error {
 	id := func(i int) string { return reqs[i].ID }
 	whole := func(i int, rec *doc.Record) bool { return reqs[i].needsHistory(rec) }
-	return eachRecord(r.store, len(reqs), id, whole, func(i int, rec *doc.Record) {
+	return eachRecord(r.store.Reader(), len(reqs), id, whole, func(i int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			r.absent = true
@@ -187,7 +187,7 @@ func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record, maxBy
 			inline = rec.Inline
 		}
 		if !req.RevOnly {
-			if err := readContent(store, d, inline); err != nil {
+			if err := readContent(store.Reader(), d, inline); err != nil {
 				return nil, 0, err
 			}
 		}

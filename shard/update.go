@@ -186,7 +186,7 @@ func (s *stored) readAhead(edits []Edit) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	s.ahead = make(map[string]*doc.Record, len(ids))
-	err := s.store.Records(ids, nil, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
+	err := s.store.Reader().Records(ids, nil, func(i int, rec *doc.Record) { s.ahead[ids[i]] = rec })
 	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}
@@ -197,19 +197,19 @@ func (s stored) state(id string, fresh bool) (*docState, error) {
 	if rec, ok := s.ahead[id]; ok {
 		return newDocState(id, rec), nil
 	}
-	return readDocState(s.store, id, fresh)
+	return readDocState(s.store.Reader(), id, fresh)
 }
 
 func (s stored) revision(id string, rev doc.Rev) (doc.Revision, error) {
-	return readRevision(s.store, id, rev)
+	return readRevision(s.store.Reader(), id, rev)
 }
 
 func (s stored) history(id string, below doc.Below) (doc.Tree, error) {
-	return s.store.History(id, below)
+	return s.store.Reader().History(id, below)
 }
 
 func (s stored) oldest(id string, below doc.Below) (doc.Tree, error) {
-	return s.store.Oldest(id, below)
+	return s.store.Reader().Oldest(id, below)
 }
 
 // fullPartitions returns those partitions among the edits' that are at their

@@ -14,7 +14,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	r, err := contents.Open(s.reader(), id, key, offset, length)
+	r, err := contents.Open(s.read.now(), id, key, offset, length)
 	if err != nil {
 		return nil, err
 	}

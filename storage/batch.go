@@ -9,6 +9,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/instance"
 	"divan/storage/keyspace"
 	"divan/storage/ordered"
 )
@@ -248,7 +249,7 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
-	it, err := b.s.reader().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := b.s.read.now().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
@@ -351,7 +352,7 @@ func (b *Batch) Apply() (*Commit, error) {
 	if b.small != nil {
 		c.b, err = s.small.apply(b.b, b.small, next.batch)
 	} else {
-		err = s.apply(b.b)
+		err = applyOwn(s.inst, b.b)
 	}
 	if err != nil {
 		s.env.syncs.end(&s.inflight, b.waiters)
@@ -383,7 +384,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build batch: %w", err)
 	}
-	if next.docs, err = b.s.states.aggregateDocs(b.s.reader(), b.b, prev.docs, b.docs); err == nil {
+	if next.docs, err = b.s.states.aggregateDocs(b.s.read.now(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {
@@ -397,12 +398,12 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	return next, nil
 }
 
-// apply hands a batch to Pebble.
-func (s *Store) apply(b *pebble.Batch) error {
-	if err := s.inst.DB().ApplyNoSyncWait(b, pebble.Sync); err != nil {
+// applyOwn hands a batch to Pebble.
+func applyOwn(own *instance.Instance, b *pebble.Batch) error {
+	if err := own.DB().ApplyNoSyncWait(b, pebble.Sync); err != nil {
 		return fmt.Errorf("apply batch: %w", err)
 	}
-	return s.Err() // set when Pebble, or a log that it began, failed there
+	return own.Err() // set when Pebble, or a log that it began, failed there
 }
 
 // Commit is an applied batch on its way to the disk.

@@ -119,7 +119,7 @@ func startPipeline(s *Store) *pipeline {
 			}
 			b := s.NewBatch()
 			for _, e := range waiters {
-				if _, _, err := s.ProbeTip(e.ed.id); err != nil {
+				if _, _, err := s.Reader().ProbeTip(e.ed.id); err != nil {
 					panic(err)
 				}
 				w.put(b, e.ed)
@@ -196,7 +196,7 @@ func BenchmarkBulk(b *testing.B) {
 					if order == "random" {
 						id = fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64())
 					}
-					if _, _, err := s.ProbeTip(id); err != nil {
+					if _, _, err := s.Reader().ProbeTip(id); err != nil {
 						b.Fatal(err)
 					}
 					w.put(batch, edit{id: id, body: body})
@@ -231,7 +231,7 @@ func BenchmarkHotRecord(b *testing.B) {
 		must(b, err)
 		must(b, c.Wait())
 	}
-	for name, look := range map[string]func(string) (doc.Record, bool, error){"record": s.Record, "probe": s.ProbeTip} {
+	for name, look := range map[string]func(string) (doc.Record, bool, error){"record": s.Reader().Record, "probe": s.Reader().ProbeTip} {
 		b.Run(name, func(b *testing.B) {
 			defer cpuMetric(b)()
 			for i := 0; b.Loop(); i++ {
@@ -255,7 +255,7 @@ func BenchmarkRead(b *testing.B) {
 		var h doc.Head
 		defer cpuMetric(b)()
 		for i := 0; b.Loop(); i++ {
-			if ok, err := s.Head(ids[i*7919%len(ids)], &h); !ok || err != nil {
+			if ok, err := s.Reader().Head(ids[i*7919%len(ids)], &h); !ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}
@@ -263,7 +263,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("record", func(b *testing.B) {
 		defer cpuMetric(b)()
 		for i := 0; b.Loop(); i++ {
-			if _, ok, err := s.Record(ids[i*7919%len(ids)]); !ok || err != nil {
+			if _, ok, err := s.Reader().Record(ids[i*7919%len(ids)]); !ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}
@@ -271,7 +271,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("record-missing", func(b *testing.B) {
 		defer cpuMetric(b)()
 		for i := 0; b.Loop(); i++ {
-			if _, ok, err := s.ProbeTip(ids[i*7919%len(ids)][:20]); ok || err != nil {
+			if _, ok, err := s.Reader().ProbeTip(ids[i*7919%len(ids)][:20]); ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}

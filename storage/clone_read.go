@@ -41,7 +41,7 @@ func (s *Snapshot) RecordTexts(ids []string, fn func(i int, record []byte) error
 	})
 }
 
-// Fronts is Store.Fronts of the moment.
+// Fronts is Reader.Fronts of the moment.
 func (s *Snapshot) Fronts(ids []string, fn func(i int, front []byte) error) error {
 	return s.texts(keyspace.Heads, ids, fn)
 }
@@ -97,15 +97,6 @@ func (s *Snapshot) Content(id string, key [16]byte, fn func(chunk []byte) error)
 		next++
 		return fn(value)
 	})
-}
-
-// HasContent reports whether the store has a content now.
-func (s *Store) HasContent(id string, key [16]byte) (bool, error) {
-	if err := s.Err(); err != nil {
-		return false, err
-	}
-	_, closer, err := s.reader().Get(keyspace.AppendChunk(nil, id, key, 0))
-	return found(closer, err)
 }
 
 // Origins returns the stores that this one continues, the newest first. They must not

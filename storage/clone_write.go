@@ -79,7 +79,7 @@ func (b *Batch) fronts(ids []string, fn func(i int, old *doc.Head) error) {
 		return
 	}
 	var h doc.Head
-	b.note(b.s.Fronts(ids, func(i int, front []byte) error {
+	b.note(b.s.read.Fronts(ids, func(i int, front []byte) error {
 		if front == nil {
 			return fn(i, nil)
 		}
@@ -133,7 +133,7 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 // dropBodies deletes the revisions of a document from the bodies keyspace, but for
 // those that are going to be put.
 func (b *Batch) dropBodies(id string, but []StoredRevision) error {
-	return eachBody(b.s.reader(), id, func(rev doc.Rev, _ []byte) error {
+	return eachBody(b.s.read.now(), id, func(rev doc.Rev, _ []byte) error {
 		if !slices.ContainsFunc(but, func(r StoredRevision) bool { return r.Rev == rev }) {
 			b.DeleteRevision(id, rev)
 		}
@@ -145,7 +145,7 @@ func (b *Batch) dropBodies(id string, but []StoredRevision) error {
 // to have may have gone since with a compaction.
 func (b *Batch) refer(d *StoredDoc, inline []byte) error {
 	for _, key := range d.Kept {
-		if ok, err := b.s.HasContent(d.ID, key); err != nil || !ok {
+		if ok, err := b.s.read.HasContent(d.ID, key); err != nil || !ok {
 			return errors.Join(err, fault.New(fault.Unavailable, "The content of an attachment has been dropped meanwhile."))
 		}
 	}

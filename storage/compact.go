@@ -150,7 +150,7 @@ const findPage = 4096
 // found a batch full of garbage or seen a page. last is the last id it looked
 // at, empty when the keyspace is done.
 func (c *compaction) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
-	db := c.s.reader()
+	db := c.s.read.now()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: keyspace.End(space)})
 	if err != nil {
 		return nil, "", fmt.Errorf("compact: %w", err)
@@ -184,7 +184,7 @@ func (b *Batch) Trim(id string) error {
 	if b.err != nil {
 		return b.err
 	}
-	g, err := garbage.Find(b.s.reader(), id, b.s.uploads)
+	g, err := garbage.Find(b.s.read.now(), id, b.s.uploads)
 	if err != nil {
 		b.note(err)
 		return err

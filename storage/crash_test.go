@@ -275,7 +275,7 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 		must(t, e.Close())
 	}()
 	checkStore(t, s)
-	text, ok, err := s.Local("_local/n")
+	text, ok, err := s.Reader().Local("_local/n")
 	must(t, err)
 	if ok {
 		batches, err = strconv.ParseUint(string(text), 10, 64)
@@ -313,14 +313,14 @@ func (l *crashLoad) verifyPrefix(s *Store, batches uint64) {
 		}
 	}
 	for id, n := range want {
-		rec, ok, err := s.Record(id)
+		rec, ok, err := s.Reader().Record(id)
 		if err != nil || ok != (n != 0) {
 			l.t.Fatalf("%s after %d batches: %v, %v, want batch %d", id, batches, ok, err, n)
 		}
 		if !ok {
 			continue
 		}
-		v, ok, err := s.Revision(id, rec.Winner)
+		v, ok, err := s.Reader().Revision(id, rec.Winner)
 		if rec.Inline != nil {
 			v, err = doc.DecodeRevision(rec.Inline)
 			ok = true

@@ -130,11 +130,11 @@ func TestDataDirectoryIsLocked(t *testing.T) {
 // Pebble instance.
 func TestEmptyStore(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	if _, ok, err := s.Record("a"); ok || err != nil {
+	if _, ok, err := s.Reader().Record("a"); ok || err != nil {
 		t.Errorf("Record: %v, %v", ok, err)
 	}
 	var h doc.Head
-	if ok, err := s.Head("a", &h); ok || err != nil {
+	if ok, err := s.Reader().Head("a", &h); ok || err != nil {
 		t.Errorf("Head: %v, %v", ok, err)
 	}
 	snap, err := s.Snapshot()
@@ -270,7 +270,7 @@ func TestSingleFlight(t *testing.T) {
 					t.Errorf("Acquire: %v", err)
 					return
 				}
-				if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+				if _, ok, err := s.Reader().Local("_local/x"); !ok || err != nil {
 					t.Errorf("Local: %v, %v", ok, err)
 				}
 				e.Release(s)

@@ -102,10 +102,10 @@ func failedSync(t *testing.T, cause error, kind fault.Kind) {
 func everythingFails(t *testing.T, s *Store, kind fault.Kind) {
 	t.Helper()
 	calls := map[string]func() error{
-		"Record":         func() error { _, _, err := s.Record("a"); return err },
-		"Head":           func() error { _, err := s.Head("a", nil); return err },
-		"Revision":       func() error { _, _, err := s.Revision("a", doc.Rev{}); return err },
-		"Local":          func() error { _, _, err := s.Local("a"); return err },
+		"Record":         func() error { _, _, err := s.Reader().Record("a"); return err },
+		"Head":           func() error { _, err := s.Reader().Head("a", nil); return err },
+		"Revision":       func() error { _, _, err := s.Reader().Revision("a", doc.Rev{}); return err },
+		"Local":          func() error { _, _, err := s.Reader().Local("a"); return err },
 		"Snapshot":       func() error { _, err := s.Snapshot(); return err },
 		"Batch":          func() error { _, err := s.NewBatch().Apply(); return err },
 		"NewAttachment":  func() error { _, err := s.NewAttachment("a", keyspace.ContentKey{}); return err },

@@ -23,7 +23,7 @@ func (b *Batch) dropBlocks(id string, old *doc.Head) error {
 	if !doc.MayHaveBlocks(old.Winner) {
 		return nil
 	}
-	return records.Each(b.s.reader(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
+	return records.Each(b.s.read.now(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
 		_, number, ok := keyspace.CutBlock(key)
 		if !ok {
 			return corruptKey("history", id)

@@ -23,7 +23,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	}
 	blocksOf := func(id string, want uint64) {
 		t.Helper()
-		tip, ok, err := s.Tip(id)
+		tip, ok, err := s.Reader().Tip(id)
 		must(t, err)
 		if first, end := tip.Below.Blocks(); !ok || end-first != want {
 			t.Fatalf("%s: %v, %+v, want %d blocks", id, ok, tip.Below, want)
@@ -64,7 +64,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	commit(t, b)
 	blocksOf("a", 0)
 	w.load(t, s)
-	rec, _, err := s.Record("a")
+	rec, _, err := s.Reader().Record("a")
 	must(t, err)
 	if rec.Tree.Len() != 120 {
 		t.Fatalf("%d revisions", rec.Tree.Len())
@@ -84,7 +84,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	blocksOf("b\x00c", 3)
 
 	w.load(t, s)
-	rec, _, err = s.Record("b\x00c")
+	rec, _, err = s.Reader().Record("b\x00c")
 	must(t, err)
 	w.recs["b\x00c"] = &rec
 	b = s.NewBatch()
@@ -92,7 +92,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	commit(t, b)
 	checkStore(t, s)
 
-	tip, _, err := s.Tip("a")
+	tip, _, err := s.Reader().Tip("a")
 	must(t, err)
 	old.Record = tip.AppendBinary(nil)
 	b = s.NewBatch()

@@ -337,7 +337,7 @@ type Purges struct {
 }
 
 // Purges returns the entries above since.
-func (s *Store) Purges(since uint64) (*Purges, error) { return newPurges(s, s.reader(), since) }
+func (s *Store) Purges(since uint64) (*Purges, error) { return newPurges(s, s.read.now(), since) }
 
 // Purges is Store.Purges of the moment.
 func (s *Snapshot) Purges(since uint64) (*Purges, error) { return newPurges(s.s, s.snap, since) }

@@ -58,7 +58,7 @@ func TestLostStore(t *testing.T) {
 			}
 			must(t, e.Create(lostName, CreateOptions{}))
 			s = take(t, e, lostName)
-			if _, ok, err := s.Local("_local/x"); ok || err != nil {
+			if _, ok, err := s.Reader().Local("_local/x"); ok || err != nil {
 				t.Errorf("the new store is not empty: %v", err)
 			}
 			e.Release(s)
@@ -156,7 +156,7 @@ func TestOrphan(t *testing.T) {
 		must(t, fs.MkdirAll(fs.PathDir(e.env.path(lostName)), 0o755))
 		must(t, fs.Rename(e.env.path(orphans[0]), e.env.path(lostName)))
 		s := take(t, e, lostName)
-		if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+		if _, ok, err := s.Reader().Local("_local/x"); !ok || err != nil {
 			t.Errorf("what was written is gone: %v", err)
 		}
 		checkStore(t, s)

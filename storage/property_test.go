@@ -258,7 +258,7 @@ func (m *machine) revision(rec *doc.Record, rev doc.Rev) doc.Revision {
 		}
 		return v
 	}
-	v, ok, err := m.s.Revision(rec.ID, rev)
+	v, ok, err := m.s.Reader().Revision(rec.ID, rev)
 	if err != nil || !ok {
 		m.t.Fatalf("Revision(%q, %v) = %v, %v", rec.ID, rev, ok, err)
 	}
@@ -350,7 +350,7 @@ func (m *machine) verifyDocs(snap *Snapshot) {
 		m.t.Fatalf("CountDocs(%q) = %d, %v, want %d", before, have, err, n)
 	}
 	var h doc.Head
-	ok, err := m.s.Head(before, &h)
+	ok, err := m.s.Reader().Head(before, &h)
 	if rec := m.w.recs[before]; err != nil || ok != (rec != nil) || ok && h.Seq != rec.Seq {
 		m.t.Fatalf("Head(%q) = %v, %v", before, ok, err)
 	}

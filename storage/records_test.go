@@ -15,7 +15,7 @@ func TestRecords(t *testing.T) {
 	putDocs(t, s, w, docsOf{300, 100, numbered})
 	ids := []string{numbered(0), numbered(1), numbered(2), numbered(5), numbered(150), numbered(299), numbered(300), numbered(1000)}
 	seen := 0
-	must(t, s.Records(ids, nil, func(i int, rec *doc.Record) {
+	must(t, s.Reader().Records(ids, nil, func(i int, rec *doc.Record) {
 		if i != seen {
 			t.Errorf("record %d came as number %d", i, seen)
 		}
@@ -44,7 +44,7 @@ func TestLastID(t *testing.T) {
 		t.Helper()
 		for i := range 40 {
 			_, want := w.recs[numbered(i)]
-			if _, ok, err := s.Record(numbered(i)); ok != want || err != nil {
+			if _, ok, err := s.Reader().Record(numbered(i)); ok != want || err != nil {
 				t.Errorf("%s is there: %v, %v, want %v", numbered(i), ok, err, want)
 			}
 		}

@@ -49,7 +49,7 @@ func TestWritesAreReadWhileSmallStoreLeaves(t *testing.T) {
 			b := s.NewBatch()
 			w.put(b, edit{id: "a", body: fmt.Appendf(nil, "%d", i)})
 			commit(t, b)
-			rec, _, err := s.Record("a")
+			rec, _, err := s.Reader().Record("a")
 			if err != nil || rec.Winner != w.recs["a"].Winner {
 				t.Fatalf("after edit %d the document is at %v: %v", i, rec.Winner, err)
 			}
@@ -172,7 +172,7 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 		if err := e.Create(storeName(7), CreateOptions{CopyID: 1, Small: true}); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("a new store: %v", err)
 		}
-		if _, ok, err := one.Local("_local/x"); !ok || err != nil || one.Err() != nil {
+		if _, ok, err := one.Reader().Local("_local/x"); !ok || err != nil || one.Err() != nil {
 			t.Errorf("the store that was open: %t, %v", ok, err)
 		}
 		must(t, e.Drop(storeName(1)))
@@ -219,7 +219,7 @@ func TestSecondTryToLeave(t *testing.T) {
 		putDocs(t, s, newEdits(), docsOf{2000, 500, numbered})
 		compactStore(t, s)
 		checkStore(t, s)
-		if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+		if _, ok, err := s.Reader().Local("_local/x"); !ok || err != nil {
 			t.Errorf("%t, %v", ok, err)
 		}
 		e.Release(s)

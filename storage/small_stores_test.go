@@ -163,11 +163,11 @@ func TestSmallStoreCompacts(t *testing.T) {
 		w.put(b, edit{id: "a"})
 		commit(t, b)
 	}
-	if _, ok, err := s.Revision("a", first); !ok || err != nil {
+	if _, ok, err := s.Reader().Revision("a", first); !ok || err != nil {
 		t.Fatalf("before the compaction: %t, %v", ok, err)
 	}
 	compactStore(t, s)
-	if _, ok, err := s.Revision("a", first); ok || err != nil || s.inst.Opened() {
+	if _, ok, err := s.Reader().Revision("a", first); ok || err != nil || s.inst.Opened() {
 		t.Errorf("after it: %t, %v", ok, err)
 	}
 	checkStore(t, s)
@@ -193,7 +193,7 @@ func TestSmallStoreIsDropped(t *testing.T) {
 		t.Errorf("%d bytes of a dropped store are there", bytes)
 	}
 	s = acquire(t, e, testStore)
-	if _, ok, err := s.Local("_local/x"); ok || err != nil {
+	if _, ok, err := s.Reader().Local("_local/x"); ok || err != nil {
 		t.Errorf("what was made anew is not empty: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestSmallStoreIsSetAside(t *testing.T) {
 	must(t, fs.Rename("data/"+OrphanedDir+strings.TrimPrefix(testStore, shardsDir), "data/"+testStore)) // as an operator does
 	e, _ = startEngine(t, Options{FS: fs})
 	s = acquire(t, e, testStore)
-	if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+	if _, ok, err := s.Reader().Local("_local/x"); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
 	if n := e.Stats().OpenStores; n != 1 {
@@ -260,7 +260,7 @@ func TestSmallStoreReadOnly(t *testing.T) {
 	e, _ = startEngine(t, Options{FS: fs, ReadOnly: true})
 	s = acquire(t, e, testStore)
 	checkStore(t, s)
-	if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+	if _, ok, err := s.Reader().Local("_local/x"); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
 	if size, err := e.Catalog().DiskUsage(testStore); err != nil || size == 0 {
@@ -370,7 +370,7 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 				if err == nil {
 					t.Fatal("a batch whose log was not synced was acknowledged")
 				}
-				if _, ok, err := stores[1].Record("kept1"); !ok || err != nil {
+				if _, ok, err := stores[1].Reader().Record("kept1"); !ok || err != nil {
 					t.Errorf("the other store: %t, %v", ok, err)
 				}
 				e.Release(stores[0])
@@ -383,7 +383,7 @@ func TestFailedSyncOfSmallStores(t *testing.T) {
 					}
 					s := stores[i]
 					checkStore(t, s)
-					if _, ok, err := s.Record(fmt.Sprint("kept", i)); !ok || err != nil {
+					if _, ok, err := s.Reader().Record(fmt.Sprint("kept", i)); !ok || err != nil {
 						t.Errorf("store %d: %t, %v", i, ok, err)
 					}
 					next := newEdits()

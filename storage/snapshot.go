@@ -32,7 +32,7 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 	for {
 		before := s.states.pair.Load()
-		snap := s.readerOfNow()
+		snap := s.read.moment()
 		v, err := s.states.of(snap, before)
 		if err != nil {
 			return nil, errors.Join(err, snap.Close())
@@ -46,15 +46,6 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 			return nil, fmt.Errorf("close snapshot: %w", err)
 		}
 	}
-}
-
-// readerOfNow returns a reader of the present content; later batches do not
-// show in it.
-func (s *Store) readerOfNow() pebble.Reader {
-	if v := s.small.view.Load(); v != nil {
-		return v
-	}
-	return s.inst.DB().NewSnapshot()
 }
 
 // Close gives the snapshot and its pin back. It may be called once.
@@ -73,7 +64,7 @@ func (s *Snapshot) Seq() uint64 { return s.state.counters.Seq }
 // Counters returns the totals of the moment.
 func (s *Snapshot) Counters() Counters { return s.state.counters }
 
-// Record is Store.Record of the moment.
+// Record is Reader.Record of the moment.
 func (s *Snapshot) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return rec, false, err
@@ -81,7 +72,7 @@ func (s *Snapshot) Record(id string) (rec doc.Record, ok bool, err error) {
 	return records.Get(s.snap, id)
 }
 
-// Tip is Store.Tip of the moment.
+// Tip is Reader.Tip of the moment.
 func (s *Snapshot) Tip(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return rec, false, err
@@ -89,7 +80,7 @@ func (s *Snapshot) Tip(id string) (rec doc.Record, ok bool, err error) {
 	return records.GetTip(s.snap, id)
 }
 
-// Head is Store.Head of the moment.
+// Head is Reader.Head of the moment.
 func (s *Snapshot) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return false, err
@@ -97,7 +88,7 @@ func (s *Snapshot) Head(id string, h *doc.Head) (ok bool, err error) {
 	return records.Head(s.snap, id, h)
 }
 
-// Revision is Store.Revision of the moment.
+// Revision is Reader.Revision of the moment.
 func (s *Snapshot) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err error) {
 	if err := s.s.Err(); err != nil {
 		return v, false, err
@@ -183,16 +174,16 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	case after >= c.Seq:
 		return 0, nil
 	case c.Seq-after <= 1<<keyspace.LowShift:
-		return s.countSeqs(after+1, c.Seq+1)
+		return countSeqs(s.snap, after+1, c.Seq+1)
 	}
 	first := after + 1
 	border := keyspace.SeqBorder(first, keyspace.TopShift)
 	sums := s.state.seqs.below(string(border[:])) // the block itself may have been removed
-	upto, err := s.lowSeqs(first)
+	upto, err := lowSeqs(s.snap, first)
 	if err != nil {
 		return 0, err
 	}
-	rest, err := s.countSeqs(first>>keyspace.LowShift<<keyspace.LowShift, first)
+	rest, err := countSeqs(s.snap, first>>keyspace.LowShift<<keyspace.LowShift, first)
 	if err != nil {
 		return 0, err
 	}
@@ -201,10 +192,10 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 
 // lowSeqs counts the entries in the low-level blocks before the one of seq,
 // inside its top-level block.
-func (s *Snapshot) lowSeqs(seq uint64) (uint64, error) {
+func lowSeqs(r pebble.Reader, seq uint64) (uint64, error) {
 	lo, hi := keyspace.SeqBorder(seq, keyspace.TopShift), keyspace.SeqBorder(seq, keyspace.LowShift)
 	var sums Sums
-	err := records.Each(s.snap, keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(lo[:])), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(hi[:])),
+	err := records.Each(r, keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(lo[:])), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(hi[:])),
 		func(_, value []byte) error {
 			one, err := format.DecodeSums(value)
 			sums.Add(one)
@@ -217,11 +208,11 @@ func (s *Snapshot) lowSeqs(seq uint64) (uint64, error) {
 }
 
 // countSeqs counts the entries from lo to hi, hi excluded, by reading them.
-func (s *Snapshot) countSeqs(lo, hi uint64) (n uint64, err error) {
+func countSeqs(r pebble.Reader, lo, hi uint64) (n uint64, err error) {
 	if lo >= hi {
 		return 0, nil
 	}
-	err = records.Each(s.snap, keyspace.AppendSeq(nil, lo), keyspace.AppendSeq(nil, hi), func(_, _ []byte) error {
+	err = records.Each(r, keyspace.AppendSeq(nil, lo), keyspace.AppendSeq(nil, hi), func(_, _ []byte) error {
 		n++
 		return nil
 	})

@@ -90,7 +90,7 @@ func oneMoment(t *testing.T, s *Store) {
 	}
 	half, err := snap.CountChanges(want.Seq / 2)
 	must(t, err)
-	exact, err := snap.countSeqs(want.Seq/2+1, want.Seq+1)
+	exact, err := countSeqs(snap.snap, want.Seq/2+1, want.Seq+1)
 	must(t, err)
 	if half != exact {
 		t.Fatalf("%d changes after %d, counted %d", half, want.Seq/2, exact)
@@ -297,7 +297,7 @@ func TestLocalsAreApart(t *testing.T) {
 	if c := s.Counters(); c != (Counters{}) {
 		t.Errorf("counters are %+v", c)
 	}
-	text, ok, err := s.Local("_local/a")
+	text, ok, err := s.Reader().Local("_local/a")
 	if !ok || err != nil || string(text) != "1" {
 		t.Errorf("Local: %q, %v, %v", text, ok, err)
 	}

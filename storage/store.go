@@ -9,13 +9,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
-	"divan/storage/keyspace"
 	"divan/storage/paths"
-	"divan/storage/records"
 	"divan/storage/uploads"
 )
 
@@ -42,6 +39,7 @@ type Store struct {
 	small    smallPart
 	attached bool // opened: its state is known
 	states   states
+	read     Reader
 	inflight atomic.Int32
 }
 
@@ -67,6 +65,7 @@ func (e *Engine) openStore(name string) (member, error) {
 	}
 	s.small.h, s.small.host, s.small.uuid = &s.handle, e.small, id.UUID
 	s.small.maybe.Store(id.Small)
+	s.read = Reader{h: &s.handle, small: &s.small, states: &s.states}
 	s.states.partitioned = id.Partitioned
 	s.states.set(&batchState{docs: newTopBlocks(), seqs: newTopBlocks()}, nil)
 	if err := s.attach(files); err != nil {
@@ -175,14 +174,6 @@ func (s *Store) FileSize() (int64, error) {
 	return s.handle.FileSize()
 }
 
-// reader returns what the store is read from.
-func (s *Store) reader() pebble.Reader {
-	if v := s.small.view.Load(); v != nil {
-		return v
-	}
-	return s.inst.DB()
-}
-
 // UUID returns what names this copy, made with the store: sequences of two
 // copies, or of a store made anew under the same name, do not compare.
 func (s *Store) UUID() [16]byte { return s.id.UUID }
@@ -193,89 +184,9 @@ func (s *Store) CopyID() uint64 { return s.id.Copy }
 // Partitioned reports the option the store was created with.
 func (s *Store) Partitioned() bool { return s.id.Partitioned }
 
+// Reader returns what reads its documents.
+func (s *Store) Reader() *Reader { return &s.read }
+
 // Counters returns the totals as of the last applied batch, which may not be
 // durable yet.
 func (s *Store) Counters() Counters { return s.states.applied().counters }
-
-// ProbeTip is Tip for a document that most likely does not exist, as a new one
-// does not: for that it costs microseconds.
-func (s *Store) ProbeTip(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.applied().last {
-		return rec, false, err
-	}
-	return records.ProbeTip(s.reader(), id)
-}
-
-// Record returns the record of a document as of the last applied batch; ok is
-// false when there is none. It costs nothing for an id above all others, as ids made
-// of the time are. Nothing aliases the store.
-func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.applied().last {
-		return rec, false, err
-	}
-	return records.Get(s.reader(), id)
-}
-
-// Tip is Record without what lies in blocks of a long history.
-func (s *Store) Tip(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.states.applied().last {
-		return rec, false, err
-	}
-	return records.GetTip(s.reader(), id)
-}
-
-// History returns the revisions of a document that are in blocks. The error is
-// fault.Corruption when the document has changed since below was read so that they are no
-// longer all there.
-func (s *Store) History(id string, below doc.Below) (doc.Tree, error) {
-	if err := s.Err(); err != nil {
-		return doc.Tree{}, err
-	}
-	return records.History(s.reader(), id, below)
-}
-
-// Oldest is History for those that lie in one block with the oldest.
-func (s *Store) Oldest(id string, below doc.Below) (doc.Tree, error) {
-	if err := s.Err(); err != nil {
-		return doc.Tree{}, err
-	}
-	return records.Oldest(s.reader(), id, below)
-}
-
-// Head fills h with the front of the record of a document, enough to answer
-// with its winner; ok is false, and h untouched, when there is none. h.Inline
-// is a copy.
-func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
-	if err := s.Err(); err != nil {
-		return false, err
-	}
-	return records.Head(s.reader(), id, h)
-}
-
-// Front is Head without Inline, from the keyspace of heads: a twentieth of the
-// bytes, so that far more of it stays in the cache.
-func (s *Store) Front(id string, h *doc.Head) (ok bool, err error) {
-	if err := s.Err(); err != nil {
-		return false, err
-	}
-	return records.Front(s.reader(), id, h)
-}
-
-// Revision returns a revision from the bodies keyspace, where all are but the
-// winners that their records hold; ok is false when it is not there. Nothing
-// aliases the store.
-func (s *Store) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err error) {
-	if err := s.Err(); err != nil {
-		return v, false, err
-	}
-	return records.Revision(s.reader(), id, rev)
-}
-
-// Local returns the text of a local document; ok is false when there is none.
-func (s *Store) Local(id string) (text []byte, ok bool, err error) {
-	if err := s.Err(); err != nil {
-		return nil, false, err
-	}
-	var key [128]byte
-	return records.Value(s.reader(), keyspace.AppendLocal(key[:0], id))
-}

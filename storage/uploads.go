@@ -38,7 +38,7 @@ func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 			continue
 		}
 		if u == nil {
-			read, err := garbage.ReadUses(b.s.reader(), id)
+			read, err := garbage.ReadUses(b.s.read.now(), id)
 			b.note(err)
 			u = &read
 		}

@@ -27,7 +27,7 @@ func (r *run) copyContents(d *storage.StoredDoc, atts []doc.Attachment) error {
 		done[a.Key] = struct{}{}
 		has, err := !r.empty, error(nil)
 		if has {
-			has, err = r.Target.HasContent(d.ID, a.Key)
+			has, err = r.Target.Reader().HasContent(d.ID, a.Key)
 		}
 		switch {
 		case err != nil:

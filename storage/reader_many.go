@@ -16,8 +16,8 @@ import (
 // what as many calls of Record do. The records belong to fn; nothing aliases the
 // store. whole is asked about each that is Partial whether its whole history is needed; nil:
 // of none.
-func (s *Store) Records(ids []string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record)) error {
-	return s.walk(keyspace.Docs, ids, func(i int, it *pebble.Iterator) error {
+func (r *Reader) Records(ids []string, whole func(i int, rec *doc.Record) bool, fn func(i int, rec *doc.Record)) error {
+	return r.walk(keyspace.Docs, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			fn(i, nil)
 			return nil
@@ -25,7 +25,7 @@ func (s *Store) Records(ids []string, whole func(i int, rec *doc.Record) bool, f
 		rec, err := records.Decode(ids[i], it)
 		ok := true
 		if err == nil && rec.Partial && whole != nil && whole(i, &rec) {
-			rec, ok, err = records.Get(s.reader(), ids[i])
+			rec, ok, err = records.Get(r.now(), ids[i])
 		}
 		switch {
 		case err != nil:
@@ -42,8 +42,8 @@ func (s *Store) Records(ids []string, whole func(i int, rec *doc.Record) bool, f
 // Fronts is Records for what doc.DecodeHead reads, without Inline: nil for a
 // document that does not exist. It comes from the keyspace of heads, which has a
 // twentieth of the bytes. A front is valid until fn returns.
-func (s *Store) Fronts(ids []string, fn func(i int, front []byte) error) error {
-	return s.walk(keyspace.Heads, ids, func(i int, it *pebble.Iterator) error {
+func (r *Reader) Fronts(ids []string, fn func(i int, front []byte) error) error {
+	return r.walk(keyspace.Heads, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			return fn(i, nil)
 		}
@@ -57,13 +57,13 @@ func (s *Store) Fronts(ids []string, fn func(i int, front []byte) error) error {
 
 // walk looks ids up in a keyspace that has all documents. fn gets an iterator on
 // the document, nil when there is none.
-func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
-	if err := s.Err(); err != nil {
+func (r *Reader) walk(space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
+	if err := r.h.Err(); err != nil {
 		return err
 	}
-	last := s.states.applied().last // before the iterator: it may show more, not less
+	last := r.states.applied().last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
-	if err := records.Walk(s.reader(), space, ids[:known], fn); err != nil {
+	if err := records.Walk(r.now(), space, ids[:known], fn); err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
 	for i := known; i < len(ids); i++ {
