@@ -27,12 +27,9 @@ type Batch struct {
 	small    *smallBatch   // begun while the store was small; nil: it goes into the store's own instance
 	later    ordered.Parts // what goes to b at last
 	err      error
-	counters Counters // what this batch adds; sequences are the highest of it
-	docs     []docDelta
-	seqs     []seqDelta
-	last     string // the highest id that was put
+	tally    tally
 	waiters  int
-	claimed  [][]byte // upload keys that end with this batch, most because a document of it refers to them
+	claimed  claimed
 	origins  []Origin // nil: they stay
 	key, val []byte
 }
@@ -46,7 +43,7 @@ func (s *Store) NewBatch() *Batch { return s.newBatch(false) }
 func (s *Store) NewReserveBatch() *Batch { return s.newBatch(true) }
 
 func (s *Store) newBatch(reserve bool) *Batch {
-	b := &Batch{s: s}
+	b := &Batch{s: s, tally: tally{states: &s.states}}
 	var db *pebble.DB
 	if !s.small.takesBatches() {
 		db, b.err = s.writable(reserve)
@@ -119,18 +116,14 @@ func (b *Batch) Put(old, next *doc.Record) {
 	b.key = keyspace.AppendHead(b.key[:0], next.ID)
 	b.val = next.AppendHead(b.val[:0])
 	b.set()
-	b.count(old, next)
-	b.last = max(b.last, next.ID)
+	b.tally.count(old, next)
 	if old != nil && old.Seq != next.Seq {
 		b.dropSeq(old.Seq)
-	}
-	if old == nil || old.Seq != next.Seq {
-		b.seqs = append(b.seqs, seqDelta{next.Seq, 1})
 	}
 	b.key = keyspace.AppendSeq(b.key[:0], next.Seq)
 	b.val = format.AppendChange(b.val[:0], next)
 	b.set()
-	b.counters.Seq = max(b.counters.Seq, next.Seq)
+	b.tally.put(next.ID, next.Seq, old != nil && old.Seq == next.Seq)
 	if next.Inline != nil && b.s.uploads.Any() {
 		v, err := doc.DecodeRevision(next.Inline)
 		b.note(err)
@@ -153,45 +146,19 @@ func (b *Batch) Remove(old *doc.Record) {
 		b.blocksOf(old.ID).DeleteBlock(n)
 	}
 	b.dropSeq(old.Seq)
-	b.count(old, nil)
+	b.tally.count(old, nil)
 }
 
 func (b *Batch) dropSeq(seq uint64) {
 	b.key = keyspace.AppendSeq(b.key[:0], seq)
 	b.delete()
-	b.seqs = append(b.seqs, seqDelta{seq, -1})
-}
-
-// count adds the difference between two states of a document.
-func (b *Batch) count(old, next *doc.Record) {
-	var d Sums
-	var id string
-	if old != nil {
-		id = old.ID
-		d = format.RecordSums(old).Neg()
-	}
-	if next != nil {
-		id = next.ID
-		d.Add(format.RecordSums(next))
-	}
-	b.countSums(id, d, old == nil)
-}
-
-// countSums adds what a document adds to the sums; fresh says that it may be new.
-func (b *Batch) countSums(id string, d Sums, fresh bool) {
-	b.counters.Live += uint64(d.Live) // wraps around for a negative difference
-	b.counters.Deleted += uint64(d.Deleted)
-	b.counters.External += d.External
-	b.counters.Active += d.Active
-	if d = b.s.states.kept(d); !d.IsZero() {
-		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: fresh})
-	}
+	b.tally.leave(seq)
 }
 
 // Advance moves the update sequence to seq without an entry there. A purged
 // document leaves that behind, so that a reader that saw the store before can
 // tell that it has changed.
-func (b *Batch) Advance(seq uint64) { b.counters.Seq = max(b.counters.Seq, seq) }
+func (b *Batch) Advance(seq uint64) { b.tally.advance(seq) }
 
 // PutRevision stores a revision in the bodies keyspace.
 func (b *Batch) PutRevision(id string, rev doc.Rev, v doc.Revision) {
@@ -242,24 +209,25 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 		return
 	}
 	lo, hi := keyspace.AppendContent(nil, id, key), keyspace.ContentEnd(id, key)
-	b.note(b.deleteChunks(lo, hi))
+	b.note(deleteChunks(b.b, b.s.read.now(), lo, hi))
 	// Also when nothing is known of a note: one of a content that came twice may
 	// have been written just after the first was claimed.
 	b.endUpload(keyspace.Upload(id, key))
 }
 
-func (b *Batch) deleteChunks(lo, hi []byte) error {
-	it, err := b.s.read.now().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+// deleteChunks deletes the chunks of a content from lo on and below hi that r has.
+func deleteChunks(b *pebble.Batch, r pebble.Reader, lo, hi []byte) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
 	n := 0
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		if n++; n > maxPointDeletes {
-			err = b.b.DeleteRange(lo, hi, nil)
+			err = b.DeleteRange(lo, hi, nil)
 			break
 		}
-		err = b.b.Delete(it.Key(), nil)
+		err = b.Delete(it.Key(), nil)
 	}
 	return errors.Join(err, it.Close())
 }
@@ -293,7 +261,7 @@ func (b *Batch) PutPurge(p Purge) {
 	b.key = keyspace.AppendPurge(b.key[:0], p.Seq)
 	b.val = format.AppendPurge(b.val[:0], &p)
 	b.set()
-	b.counters.PurgeSeq = max(b.counters.PurgeSeq, p.Seq)
+	b.tally.counters.PurgeSeq = max(b.tally.counters.PurgeSeq, p.Seq)
 }
 
 // TrimPurges drops the entries of the purge log up to and including that
@@ -303,12 +271,12 @@ func (b *Batch) TrimPurges(upto uint64) {
 		return
 	}
 	now := b.s.Counters()
-	upto = min(upto, max(now.PurgeSeq, b.counters.PurgeSeq))
-	if upto <= max(now.PurgeTrimmed, b.counters.PurgeTrimmed) {
+	upto = min(upto, max(now.PurgeSeq, b.tally.counters.PurgeSeq))
+	if upto <= max(now.PurgeTrimmed, b.tally.counters.PurgeTrimmed) {
 		return
 	}
 	b.note(b.b.DeleteRange(keyspace.AppendPurge(nil, now.PurgeTrimmed), keyspace.AppendPurge(nil, upto+1), nil))
-	b.counters.PurgeTrimmed = upto
+	b.tally.counters.PurgeTrimmed = upto
 }
 
 // Discard gives the batch up.
@@ -373,19 +341,19 @@ func (b *Batch) Apply() (*Commit, error) {
 // finish adds counters and aggregates and returns the state that the batch
 // leaves.
 func (b *Batch) finish(prev *batchState) (*batchState, error) {
-	next := &batchState{batch: prev.batch + 1, counters: prev.counters.Plus(&b.counters), last: prev.last, origins: prev.origins}
+	next := &batchState{batch: prev.batch + 1, counters: prev.counters.Plus(&b.tally.counters), last: prev.last, origins: prev.origins}
 	if b.origins != nil {
 		next.origins = b.origins
 	}
-	if b.last > prev.last {
-		next.last = strings.Clone(b.last) // it may be part of a request
+	if b.tally.last > prev.last {
+		next.last = strings.Clone(b.tally.last) // it may be part of a request
 	}
 	err := b.later.Move(b.b)
 	if err != nil {
 		return nil, fmt.Errorf("build batch: %w", err)
 	}
-	if next.docs, err = b.s.states.aggregateDocs(b.s.read.now(), b.b, prev.docs, b.docs); err == nil {
-		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
+	if next.docs, err = b.s.states.aggregateDocs(b.s.read.now(), b.b, prev.docs, b.tally.docs); err == nil {
+		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.tally.seqs)
 	}
 	if err == nil {
 		b.key = keyspace.AppendMeta(b.key[:0], keyspace.MetaCounters)

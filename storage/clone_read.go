@@ -11,7 +11,7 @@ import (
 )
 
 // StoredDoc is a document in the bytes that a store keeps of it, to be put into
-// another store under the same sequence (Batch.Replace).
+// another store under the same sequence (Transfer.Replace).
 type StoredDoc struct {
 	ID     string
 	Change []byte           // its entry in the sequence

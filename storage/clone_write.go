@@ -13,6 +13,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/keyspace"
+	"divan/storage/records"
 )
 
 // found turns what Get returns into whether there is such a key.
@@ -30,16 +31,23 @@ func corruptKey(kind, id string) error {
 	return fmt.Errorf("document %q: %w", id, format.Corrupt(kind+" key"))
 }
 
+// Transfer puts documents into a batch as another store holds them, and what that one knows of where its
+// documents came from.
+type Transfer struct{ b *Batch }
+
+// TransferInto returns the transfer whose changes are a part of a batch.
+func TransferInto(b *Batch) Transfer { return Transfer{b} }
+
 // Replace replaces all that this store holds of documents by what another store holds
 // of them, under the sequences that they have there; contents of attachments that are
 // not referred to any more go with the next compaction. No document comes twice in a
 // batch, and no other document has one of the sequences. Contents that are not in
 // Kept are the caller's to put. fresh says that the store has none of the documents,
 // which saves looking.
-func (b *Batch) Replace(docs []StoredDoc, fresh bool) {
+func (t Transfer) Replace(docs []StoredDoc, fresh bool) {
 	if fresh {
 		for i := range docs {
-			b.note(b.replace(&docs[i], nil))
+			t.b.note(t.replace(&docs[i], nil))
 		}
 		return
 	}
@@ -52,34 +60,35 @@ func (b *Batch) Replace(docs []StoredDoc, fresh bool) {
 	for k, i := range order {
 		ids[k] = docs[i].ID
 	}
-	b.fronts(ids, func(k int, old *doc.Head) error { return b.replace(&docs[order[k]], old) })
+	t.fronts(ids, func(k int, old *doc.Head) error { return t.replace(&docs[order[k]], old) })
 }
 
 // Erase takes documents out, whose ids are in ascending order, as if they had never
 // been there.
-func (b *Batch) Erase(ids []string) {
-	b.fronts(ids, func(i int, old *doc.Head) error {
+func (t Transfer) Erase(ids []string) {
+	t.fronts(ids, func(i int, old *doc.Head) error {
 		if old == nil {
 			return nil
 		}
+		b := t.b
 		b.key = keyspace.AppendDoc(b.key[:0], ids[i])
 		b.delete()
 		b.key = keyspace.AppendHead(b.key[:0], ids[i])
 		b.delete()
 		b.dropSeq(old.Seq)
-		b.countSums(ids[i], format.HeadSums(old).Neg(), false)
-		return errors.Join(b.dropBlocks(ids[i], old), b.dropBodies(ids[i], nil))
+		b.tally.countSums(ids[i], format.HeadSums(old).Neg(), false)
+		return errors.Join(t.dropBlocks(ids[i], old), t.dropBodies(ids[i], nil))
 	})
 }
 
 // fronts calls fn for each document with the front of its record as it is stored
 // now, nil when there is none.
-func (b *Batch) fronts(ids []string, fn func(i int, old *doc.Head) error) {
-	if b.err != nil {
+func (t Transfer) fronts(ids []string, fn func(i int, old *doc.Head) error) {
+	if t.b.err != nil {
 		return
 	}
 	var h doc.Head
-	b.note(b.s.read.Fronts(ids, func(i int, front []byte) error {
+	t.b.note(t.b.s.read.Fronts(ids, func(i int, front []byte) error {
 		if front == nil {
 			return fn(i, nil)
 		}
@@ -90,7 +99,7 @@ func (b *Batch) fronts(ids []string, fn func(i int, old *doc.Head) error) {
 	}))
 }
 
-func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
+func (t Transfer) replace(d *StoredDoc, old *doc.Head) error {
 	var h doc.Head
 	if err := doc.DecodeHead(d.Record, &h); err != nil {
 		return fmt.Errorf("document %q: %w", d.ID, err)
@@ -98,6 +107,7 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 	if doc.HasBlocks(d.Record) {
 		return fmt.Errorf("document %q: %w", d.ID, format.Corrupt("record: a part of its history is elsewhere"))
 	}
+	b := t.b
 	b.key = keyspace.AppendDoc(b.key[:0], d.ID)
 	b.val = append(b.val[:0], d.Record...)
 	b.set()
@@ -109,33 +119,29 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 	b.val = append(b.val[:0], d.Change...)
 	b.set()
 	sums := format.HeadSums(&h)
-	if old == nil {
-		b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
-	} else {
+	if old != nil {
 		sums.Add(format.HeadSums(old).Neg())
 		if old.Seq != h.Seq {
 			b.dropSeq(old.Seq)
-			b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
 		}
-		if err := errors.Join(b.dropBlocks(d.ID, old), b.dropBodies(d.ID, d.Bodies)); err != nil {
+		if err := errors.Join(t.dropBlocks(d.ID, old), t.dropBodies(d.ID, d.Bodies)); err != nil {
 			return err
 		}
 	}
-	b.countSums(d.ID, sums, old == nil)
-	b.last = max(b.last, d.ID)
-	b.Advance(h.Seq)
+	b.tally.countSums(d.ID, sums, old == nil)
+	b.tally.put(d.ID, h.Seq, old != nil && old.Seq == h.Seq)
 	for i := range d.Bodies {
 		b.PutRevisionText(d.ID, d.Bodies[i].Rev, d.Bodies[i].Text)
 	}
-	return b.refer(d, h.Inline)
+	return t.refer(d, h.Inline)
 }
 
 // dropBodies deletes the revisions of a document from the bodies keyspace, but for
 // those that are going to be put.
-func (b *Batch) dropBodies(id string, but []StoredRevision) error {
-	return eachBody(b.s.read.now(), id, func(rev doc.Rev, _ []byte) error {
+func (t Transfer) dropBodies(id string, but []StoredRevision) error {
+	return eachBody(t.b.s.read.now(), id, func(rev doc.Rev, _ []byte) error {
 		if !slices.ContainsFunc(but, func(r StoredRevision) bool { return r.Rev == rev }) {
-			b.DeleteRevision(id, rev)
+			t.b.DeleteRevision(id, rev)
 		}
 		return nil
 	})
@@ -143,13 +149,13 @@ func (b *Batch) dropBodies(id string, but []StoredRevision) error {
 
 // refer claims the contents that a document refers to. Those that the store was seen
 // to have may have gone since with a compaction.
-func (b *Batch) refer(d *StoredDoc, inline []byte) error {
+func (t Transfer) refer(d *StoredDoc, inline []byte) error {
 	for _, key := range d.Kept {
-		if ok, err := b.s.read.HasContent(d.ID, key); err != nil || !ok {
+		if ok, err := t.b.s.read.HasContent(d.ID, key); err != nil || !ok {
 			return errors.Join(err, fault.New(fault.Unavailable, "The content of an attachment has been dropped meanwhile."))
 		}
 	}
-	if !b.s.uploads.Any() {
+	if !t.b.s.uploads.Any() {
 		return nil
 	}
 	texts := [][]byte{inline}
@@ -164,21 +170,38 @@ func (b *Batch) refer(d *StoredDoc, inline []byte) error {
 		if err != nil {
 			return fmt.Errorf("document %q: %w", d.ID, err)
 		}
-		b.claim(d.ID, v.Atts)
+		t.b.claim(d.ID, v.Atts)
 	}
 	return nil
+}
+
+// dropBlocks deletes all blocks of a document that is stored with that head.
+func (t Transfer) dropBlocks(id string, old *doc.Head) error {
+	if !doc.MayHaveBlocks(old.Winner) {
+		return nil
+	}
+	return records.Each(t.b.s.read.now(), keyspace.OfDoc(keyspace.History, id), keyspace.OfDocEnd(keyspace.History, id), func(key, _ []byte) error {
+		_, number, ok := keyspace.CutBlock(key)
+		if !ok {
+			return corruptKey("history", id)
+		}
+		t.b.blocksOf(id).DeleteBlock(number)
+		return nil
+	})
 }
 
 // AdvancePurges moves the purge sequence to seq without an entry there. The entries up
 // to trimmed are gone where the others came from, before they came; those that are
 // here go as well.
-func (b *Batch) AdvancePurges(seq, trimmed uint64) {
+func (t Transfer) AdvancePurges(seq, trimmed uint64) {
+	b := t.b
 	if b.err != nil {
 		return
 	}
-	b.counters.PurgeSeq = max(b.counters.PurgeSeq, seq)
-	if trimmed > max(b.s.Counters().PurgeTrimmed, b.counters.PurgeTrimmed) {
-		b.counters.PurgeTrimmed = trimmed
+	c := &b.tally.counters
+	c.PurgeSeq = max(c.PurgeSeq, seq)
+	if trimmed > max(b.s.Counters().PurgeTrimmed, c.PurgeTrimmed) {
+		c.PurgeTrimmed = trimmed
 		b.note(b.b.DeleteRange(keyspace.AppendPurge(nil, 0), keyspace.AppendPurge(nil, trimmed+1), nil))
 	}
 }
@@ -188,7 +211,8 @@ func (b *Batch) AdvancePurges(seq, trimmed uint64) {
 const maxOrigins = 16
 
 // SetOrigins notes the stores that this one continues, the newest first.
-func (b *Batch) SetOrigins(origins []Origin) {
+func (t Transfer) SetOrigins(origins []Origin) {
+	b := t.b
 	b.origins = slices.Clone(origins[:min(len(origins), maxOrigins)])
 	b.key = keyspace.AppendMeta(b.key[:0], keyspace.MetaOrigins)
 	b.val = format.AppendOrigins(b.val[:0], b.origins)

@@ -67,7 +67,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		}
 	}
 	if s.small.takesBatches() {
-		if err := o.Write(ctx, func(b *Batch) error { b.joinSmall(); return nil }); err != nil || !s.small.takesBatches() {
+		if err := o.Write(ctx, joinSmall); err != nil || !s.small.takesBatches() {
 			return err
 		}
 		s.small.host.reclaim.Compacted(s.id.UUID)
@@ -75,6 +75,15 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	}
 	if err := s.inst.Compact(ctx, nil, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)
+	}
+	return nil
+}
+
+// joinSmall has the batches of a small store put together: what was written again or deleted goes. Any
+// other store is compacted by its files.
+func joinSmall(b *Batch) error {
+	if b.small != nil {
+		b.small.join = true
 	}
 	return nil
 }
@@ -101,7 +110,7 @@ func (c *compaction) trimSpace(ctx context.Context, space byte, pass int) error 
 		if len(ids) > 0 {
 			err := c.o.Write(ctx, func(b *Batch) error {
 				for _, id := range ids {
-					if err := b.Trim(id); err != nil {
+					if err := trim(b, id); err != nil {
 						return err
 					}
 				}
@@ -177,10 +186,10 @@ func (c *compaction) findGarbage(space byte, from []byte) (ids []string, last st
 	return ids, "", nil
 }
 
-// Trim compacts one document as it is now: bodies of inner revisions and
+// trim compacts one document as it is now: bodies of inner revisions and
 // attachments without a leaf go. The batch must hold nothing else of that
 // document. Its sequence stays.
-func (b *Batch) Trim(id string) error {
+func trim(b *Batch, id string) error {
 	if b.err != nil {
 		return b.err
 	}

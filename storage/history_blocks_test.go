@@ -60,7 +60,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	must(t, changes.Close())
 	must(t, snap.Close())
 	b := s.NewBatch()
-	b.Replace([]StoredDoc{old}, false)
+	TransferInto(b).Replace([]StoredDoc{old}, false)
 	commit(t, b)
 	blocksOf("a", 0)
 	w.load(t, s)
@@ -73,12 +73,12 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	blocksOf("a", 3)
 
 	b = s.NewBatch()
-	must(t, b.Trim("compacted"))
+	must(t, trim(b, "compacted"))
 	commit(t, b)
 	blocksOf("compacted", 3)
 
 	b = s.NewBatch()
-	b.Erase([]string{"b\x00"})
+	TransferInto(b).Erase([]string{"b\x00"})
 	commit(t, b)
 	checkStore(t, s)
 	blocksOf("b\x00c", 3)
@@ -96,7 +96,7 @@ func TestBlocksGoWithDocuments(t *testing.T) {
 	must(t, err)
 	old.Record = tip.AppendBinary(nil)
 	b = s.NewBatch()
-	b.Replace([]StoredDoc{old}, false)
+	TransferInto(b).Replace([]StoredDoc{old}, false)
 	if _, err := b.Apply(); err == nil {
 		t.Error("a record whose history is elsewhere was taken")
 	}

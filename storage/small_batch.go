@@ -36,11 +36,11 @@ func (b *smallBatch) end() {
 
 // place decides where a batch goes that was begun while the store was small: among the small ones, or into an
 // instance of its own, which it opens. What aggregates and sequences add to it is not known yet. The
-// caller holds s.opening.
+// caller holds Store.opening.
 func (b *Batch) place() error {
 	s := b.s
 	if !s.inst.Opened() {
-		small, err := b.staysSmall(s.small.view.Load())
+		small, err := b.small.stays(&s.small, b.Size())
 		if err != nil || small {
 			return err
 		}
@@ -57,23 +57,15 @@ func (b *Batch) place() error {
 	return err
 }
 
-// staysSmall reports whether the store is small with one more batch, if need be after those before are
-// put together.
-func (b *Batch) staysSmall(v *small.View) (stays bool, err error) {
-	empty, err := b.s.env.emptyDB()
-	damage := &b.s.small.host.damage
-	if err != nil || damage.Met() || damage.Begun() != b.s.small.rewrites.Load() { // what it has may be damaged, or was not written anew
+// stays reports whether a store is small with one more batch of so many bytes, if need be after those before
+// are put together.
+func (b *smallBatch) stays(p *smallPart, size int) (stays bool, err error) {
+	empty, err := p.h.env.emptyDB()
+	damage := &p.host.damage
+	if err != nil || damage.Met() || damage.Begun() != p.rewrites.Load() { // what it has may be damaged, or was not written anew
 		return false, err
 	}
-	b.small.was = v
-	stays, b.small.whole, b.small.base, err = v.Fits(empty, b.Size(), b.small.join)
+	b.was = p.view.Load()
+	stays, b.whole, b.base, err = b.was.Fits(empty, size, b.join)
 	return stays, err
-}
-
-// joinSmall has the batches of a small store put together: what was written again or deleted goes. Any
-// other store is compacted by its files.
-func (b *Batch) joinSmall() {
-	if b.small != nil {
-		b.small.join = true
-	}
 }

@@ -34,7 +34,7 @@ func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 	var u *garbage.Uses
 	for _, key := range keys {
 		upload := keyspace.Upload(id, key)
-		if b.err != nil || !b.s.uploads.Has(upload) || b.endsUpload(upload) {
+		if b.err != nil || !b.s.uploads.Has(upload) || b.claimed.has(upload) {
 			continue
 		}
 		if u == nil {
@@ -50,9 +50,11 @@ func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 	}
 }
 
-// endsUpload reports whether the batch ends an upload already.
-func (b *Batch) endsUpload(upload []byte) bool {
-	return slices.ContainsFunc(b.claimed, func(k []byte) bool { return bytes.Equal(k, upload) })
+// claimed is the upload keys that end with a batch, most because a document of it refers to them.
+type claimed [][]byte
+
+func (c claimed) has(upload []byte) bool {
+	return slices.ContainsFunc(c, func(k []byte) bool { return bytes.Equal(k, upload) })
 }
 
 // endUpload ends an upload; its content stays.

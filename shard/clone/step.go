@@ -57,8 +57,9 @@ func (s *Step) Fill(b *storage.Batch) error {
 		return errOwn()
 	}
 	slices.Sort(s.erased)
-	b.Erase(slices.Compact(s.erased))
-	b.AdvancePurges(max(s.purgeSeq, t.Counters().PurgeSeq), s.trimmed)
+	into := storage.TransferInto(b)
+	into.Erase(slices.Compact(s.erased))
+	into.AdvancePurges(max(s.purgeSeq, t.Counters().PurgeSeq), s.trimmed)
 	for i := range s.purges {
 		b.PutPurge(s.purges[i])
 	}
@@ -66,10 +67,10 @@ func (s *Step) Fill(b *storage.Batch) error {
 		c := &s.contents[i]
 		b.PutAttachment(c.id, c.key, c.data)
 	}
-	b.Replace(s.docs, s.run.empty) // no document comes twice in a Run
+	into.Replace(s.docs, s.run.empty) // no document comes twice in a Run
 	seq := max(s.seq, s.expected)
 	b.Advance(seq)
-	b.SetOrigins(s.run.originsAt(seq))
+	into.SetOrigins(s.run.originsAt(seq))
 	return nil
 }
 
