@@ -21,16 +21,17 @@ func (t *Tree) Merge(p Path, leaf Node) Outcome {
 	if depth == 0 || uint64(depth-1) > p.Start {
 		return Known
 	}
+	g := graft{t, p}
 	at, known := t.index(p.Start, p.IDs[0])
 	if !known {
-		return t.mergeNew(p, leaf)
+		return g.mergeNew(leaf)
 	}
 	outcome := Known
 	if n := &t.nodes[at]; leaf.Stored && !n.stored {
 		n.set(leaf)
 		outcome = Filled
 	}
-	if t.join(p, 0, at) && outcome == Known {
+	if g.join(0, at) && outcome == Known {
 		outcome = Joined
 	}
 	return outcome
@@ -58,71 +59,77 @@ func (t *Tree) Add(p Path, leaf Node, limit int) (Outcome, []Node) {
 	return outcome, removed
 }
 
+// graft is one path, p, being added to a tree.
+type graft struct {
+	t *Tree
+	p Path
+}
+
 // mergeNew adds a path whose newest revision is unknown.
-func (t *Tree) mergeNew(p Path, leaf Node) Outcome {
-	fresh, at, known := t.unknownFrom(p, 0)
-	if known && t.join(p, fresh, at) {
+func (g graft) mergeNew(leaf Node) Outcome {
+	fresh, at, known := g.unknownFrom(0)
+	if known && g.join(fresh, at) {
 		// Joining moved the nodes: find the place again.
-		at, _ = t.index(p.Start-uint64(fresh), p.IDs[fresh])
+		at, _ = g.t.index(g.p.Start-uint64(fresh), g.p.IDs[fresh])
 	}
 	outcome := NewBranch
-	if len(t.nodes) == 0 || known && !t.nodes[at].inner {
+	if len(g.t.nodes) == 0 || known && !g.t.nodes[at].inner {
 		outcome = NewLeaf
 	}
 	parent := noParent
 	if known {
 		parent = at
 	}
-	newest := t.insertRun(p, 0, fresh, parent)
-	t.nodes[newest].set(leaf)
+	newest := g.insertRun(0, fresh, parent)
+	g.t.nodes[newest].set(leaf)
 	return outcome
 }
 
 // unknownFrom counts the revisions of p from p.IDs[from] on that the tree does
 // not know, and tells the place of the known one that follows them.
-func (t *Tree) unknownFrom(p Path, from int) (n, at int, known bool) {
-	for i := from; i < len(p.IDs); i++ {
-		pos := p.Start - uint64(i)
-		if len(t.nodes) == 0 || pos < t.nodes[0].pos {
+func (g graft) unknownFrom(from int) (n, at int, known bool) {
+	for i := from; i < len(g.p.IDs); i++ {
+		pos := g.p.Start - uint64(i)
+		if len(g.t.nodes) == 0 || pos < g.t.nodes[0].pos {
 			break
 		}
-		if at, known = t.index(pos, p.IDs[i]); known {
+		if at, known = g.t.index(pos, g.p.IDs[i]); known {
 			return i - from, at, true
 		}
 	}
-	return len(p.IDs) - from, 0, false
+	return len(g.p.IDs) - from, 0, false
 }
 
 // join follows p from p.IDs[k], which stands at place at, towards its oldest
 // revision, and adds what the tree does not know above its roots. It reports
 // whether the tree changed.
-func (t *Tree) join(p Path, k, at int) bool {
+func (g graft) join(k, at int) bool {
 	changed := false
-	for k+1 < len(p.IDs) {
-		if up := int(t.nodes[at].parent); up != noParent {
-			if t.nodes[up].id != p.IDs[k+1] {
+	for k+1 < len(g.p.IDs) {
+		if up := int(g.t.nodes[at].parent); up != noParent {
+			if g.t.nodes[up].id != g.p.IDs[k+1] {
 				return changed
 			}
 			at, k = up, k+1
 			continue
 		}
-		fresh, above, known := t.unknownFrom(p, k+1)
+		fresh, above, known := g.unknownFrom(k + 1)
 		if !known {
 			above = noParent
 		}
 		if fresh > 0 {
 			oldest := k + fresh
-			above = t.insertRun(p, k+1, fresh, above)
-			at, _ = t.index(p.Start-uint64(k), p.IDs[k])
-			t.adopt(at, above)
+			above = g.insertRun(k+1, fresh, above)
+			at, _ = g.t.index(g.p.Start-uint64(k), g.p.IDs[k])
+			g.adopt(at, above)
 			if !known {
 				return true
 			}
 			k = oldest
-			at, _ = t.index(p.Start-uint64(k), p.IDs[k])
-			at = int(t.nodes[at].parent)
+			at, _ = g.t.index(g.p.Start-uint64(k), g.p.IDs[k])
+			at = int(g.t.nodes[at].parent)
 		} else {
-			t.adopt(at, above)
+			g.adopt(at, above)
 			at = above
 		}
 		k++
@@ -132,49 +139,49 @@ func (t *Tree) join(p Path, k, at int) bool {
 }
 
 // adopt makes the node at parent the parent of the root at child.
-func (t *Tree) adopt(child, parent int) {
-	t.nodes[child].parent = int32(parent)
-	t.nodes[parent].inner = true
+func (g graft) adopt(child, parent int) {
+	g.t.nodes[child].parent = int32(parent)
+	g.t.nodes[parent].inner = true
 }
 
 // insertRun adds the count revisions p.IDs[from:], none of which is known, as
 // one line below the node at place parent (noParent: as a root), and returns
 // the place of the newest. Other places change as well.
-func (t *Tree) insertRun(p Path, from, count, parent int) int {
+func (g graft) insertRun(from, count, parent int) int {
 	if count == 0 {
 		return parent
 	}
-	old := len(t.nodes)
-	first := p.Start - uint64(from+count-1)
+	old := len(g.t.nodes)
+	first := g.p.Start - uint64(from+count-1)
 	// Usual: the run continues the newest revision of all.
-	if old == 0 || t.nodes[old-1].less(first, p.IDs[from+count-1]) {
-		t.nodes = slices.Grow(t.nodes, count)
+	if old == 0 || g.t.nodes[old-1].less(first, g.p.IDs[from+count-1]) {
+		g.t.nodes = slices.Grow(g.t.nodes, count)
 		for i := count - 1; i >= 0; i-- {
-			t.nodes = append(t.nodes, treeNode{
-				id: p.IDs[from+i], pos: p.Start - uint64(from+i), parent: int32(parent), inner: i > 0,
+			g.t.nodes = append(g.t.nodes, treeNode{
+				id: g.p.IDs[from+i], pos: g.p.Start - uint64(from+i), parent: int32(parent), inner: i > 0,
 			})
 			if parent != noParent {
-				t.nodes[parent].inner = true
+				g.t.nodes[parent].inner = true
 			}
-			parent = len(t.nodes) - 1
+			parent = len(g.t.nodes) - 1
 		}
 		return parent
 	}
-	return t.interleave(p, from, count, parent)
+	return g.interleave(from, count, parent)
 }
 
 // interleave is insertRun for a run that lies between the known nodes: one
 // merge of two ascending lists, then the parents follow their nodes.
-func (t *Tree) interleave(p Path, from, count, parent int) int {
-	merged := make([]treeNode, 0, len(t.nodes)+count)
-	moved := make([]int32, len(t.nodes)) // old place → new place
+func (g graft) interleave(from, count, parent int) int {
+	merged := make([]treeNode, 0, len(g.t.nodes)+count)
+	moved := make([]int32, len(g.t.nodes)) // old place → new place
 	above := int32(noParent)
 	next := 0
 	for i := count - 1; i >= 0; i-- {
-		n := treeNode{id: p.IDs[from+i], pos: p.Start - uint64(from+i), inner: i > 0}
-		for ; next < len(t.nodes) && t.nodes[next].less(n.pos, n.id); next++ {
+		n := treeNode{id: g.p.IDs[from+i], pos: g.p.Start - uint64(from+i), inner: i > 0}
+		for ; next < len(g.t.nodes) && g.t.nodes[next].less(n.pos, n.id); next++ {
 			moved[next] = int32(len(merged))
-			merged = append(merged, t.nodes[next].movedBy(moved))
+			merged = append(merged, g.t.nodes[next].movedBy(moved))
 		}
 		if i == count-1 && parent != noParent {
 			above = moved[parent]
@@ -184,11 +191,11 @@ func (t *Tree) interleave(p Path, from, count, parent int) int {
 		above = int32(len(merged))
 		merged = append(merged, n)
 	}
-	for ; next < len(t.nodes); next++ {
+	for ; next < len(g.t.nodes); next++ {
 		moved[next] = int32(len(merged))
-		merged = append(merged, t.nodes[next].movedBy(moved))
+		merged = append(merged, g.t.nodes[next].movedBy(moved))
 	}
-	t.nodes = merged
+	g.t.nodes = merged
 	return int(above)
 }
 
