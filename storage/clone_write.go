@@ -31,8 +31,8 @@ func corruptKey(kind, id string) error {
 	return fmt.Errorf("document %q: %w", id, format.Corrupt(kind+" key"))
 }
 
-// Transfer puts documents into a batch as another store holds them, and what that one knows of where its
-// documents came from.
+// Transfer puts documents into a batch as another store holds them, and what that one knows of
+// where its documents came from.
 type Transfer struct{ b *Batch }
 
 // TransferInto returns the transfer whose changes are a part of a batch.

@@ -79,8 +79,8 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	return nil
 }
 
-// joinSmall has the batches of a small store put together: what was written again or deleted goes. Any
-// other store is compacted by its files.
+// joinSmall has the batches of a small store put together: what was written again or deleted goes.
+// Any other store is compacted by its files.
 func joinSmall(b *Batch) error {
 	if b.small != nil {
 		b.small.join = true

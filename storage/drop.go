@@ -83,8 +83,8 @@ func (e *Engine) moveToStaging(name string) error {
 	return e.indexes.dropAll(name) // before another one of that name can be made
 }
 
-// giveOwnFiles gives a small store that is not open an instance of its own, so that what is set aside is all
-// in its directory. One that cannot be read is set aside as it is.
+// giveOwnFiles gives a small store that is not open an instance of its own, so that what is set
+// aside is all in its directory. One that cannot be read is set aside as it is.
 func (e *Engine) giveOwnFiles(name string) {
 	id, _, err := e.env.readIdentity(name)
 	if err != nil || !id.Small {

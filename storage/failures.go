@@ -9,9 +9,9 @@ import (
 )
 
 // failures remembers the stores that have failed: until when each is not opened again, and whether
-// its log is synced. Only the goroutine that opens or closes a store, with its entry in storeCache busy,
-// tells of it or asks, and does so before the entry ends being busy. It is safe for concurrent use;
-// mu is a leaf.
+// its log is synced. Only the goroutine that opens or closes a store, with its entry in storeCache
+// busy, tells of it or asks, and does so before the entry ends being busy; pardon may come at any
+// time. It is safe for concurrent use; mu is a leaf.
 type failures struct {
 	env *environment
 

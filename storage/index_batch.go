@@ -61,13 +61,13 @@ func (b *IndexBatch) Commit(ctx context.Context) error {
 	}
 	bytes := b.b.Len()
 	b.large = b.large || bytes > small.MaxBytes
-	b.x.inst.Committing(bytes)
+	b.x.inst.Unwritten().Committing(bytes)
 	b.x.committing.Add(1)
 	if bytes >= largeBatch {
 		b.x.large.Store(true)
 	}
 	err := b.b.Commit(pebble.NoSync)
-	b.x.inst.Committed(bytes)
+	b.x.inst.Unwritten().Committed(bytes)
 	b.x.version.Store(b.x.indexes.versions.Add(1))
 	b.x.committing.Add(-1)
 	b.b.Reset()

@@ -80,7 +80,7 @@ func (x *Index) Sizes() (file, active int64, err error) {
 		return 0, 0, err
 	}
 	used, err := x.inst.DB().EstimateDiskUsage([]byte{0}, []byte{0xff})
-	return file, int64(used) + x.inst.Unwritten(), indexError(err)
+	return file, int64(used) + x.inst.Unwritten().Bytes(), indexError(err)
 }
 
 // Flush makes durable what was committed until now.

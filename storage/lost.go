@@ -93,12 +93,13 @@ func (l *Losses) Contents() []string {
 // News has something when there are more of them.
 func (l *Losses) News() <-chan struct{} { return l.contents.news }
 
-// noteContent notes that a store cannot be opened because what it held is lost, and returns what is said of it.
+// noteContent notes that a store cannot be opened because what it held is lost, and returns what is
+// said of it.
 func (l *Losses) noteContent(name string, inst *instance.Instance, err error) error {
 	switch {
 	case l.env.o.ReadOnly || inst.ReadOnly() || !fault.Is(err, fault.Corruption):
 		return err
-	case inst.Mends():
+	case inst.Health().Mends():
 		return fault.Wrap(fault.Unavailable, "A damaged file of the shard is set right.", err)
 	}
 	if l.contents.note(name) {

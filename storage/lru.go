@@ -37,7 +37,8 @@ func (l *lru) add(en *entry, weight int64) {
 	en.unused = en.in.PushBack(en)
 }
 
-// count notes that a store holds a Pebble instance, or, with a weight, the view of a small one from now on.
+// count notes that a store holds a Pebble instance, or, with a weight, the view of a small one from
+// now on.
 func (l *lru) count(s *handle, weight int64) {
 	l.uncount(s)
 	s.counted, s.weight = true, weight

@@ -8,8 +8,8 @@ import (
 	"divan/storage/records"
 )
 
-// Reader reads documents of a store as its last applied batch left them. It is safe for concurrent use
-// while the store is pinned. After a failure of the store it reads nothing.
+// Reader reads documents of a store as its last applied batch left them. It is safe for concurrent
+// use while the store is pinned. After a failure of the store it reads nothing.
 type Reader struct {
 	h      *handle // of the store
 	small  *smallPart

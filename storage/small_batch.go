@@ -34,9 +34,9 @@ func (b *smallBatch) end() {
 	}
 }
 
-// place decides where a batch goes that was begun while the store was small: among the small ones, or into an
-// instance of its own, which it opens. What aggregates and sequences add to it is not known yet. The
-// caller holds Store.opening.
+// place decides where a batch goes that was begun while the store was small: among the small ones,
+// or into an instance of its own, which it opens. What aggregates and sequences add to it is not
+// known yet. The caller holds Store.opening.
 func (b *Batch) place() error {
 	s := b.s
 	if !s.inst.Opened() {
@@ -57,8 +57,8 @@ func (b *Batch) place() error {
 	return err
 }
 
-// stays reports whether a store is small with one more batch of so many bytes, if need be after those before
-// are put together.
+// stays reports whether a store is small with one more batch of so many bytes, if need be after
+// those before are put together.
 func (b *smallBatch) stays(p *smallPart, size int) (stays bool, err error) {
 	empty, err := p.h.env.emptyDB()
 	damage := &p.host.damage

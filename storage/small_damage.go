@@ -16,15 +16,16 @@ const (
 
 // noteDamage looks whether compactions of the instance met a damaged file.
 func (h *smallHost) noteDamage(s *smallStores) {
-	if s.inst.Unreadable() && h.damage.Note() {
+	if s.inst.Health().Unreadable() && h.damage.Note() {
 		h.env.log.Error("files of small shards are damaged; they are set right or written anew, that once an hour at most")
 	}
 }
 
-// tend has damage of the small stores looked after that is known, also when none of them is written to.
+// tend has damage of the small stores looked after that is known, also when none of them is written
+// to.
 func (h *smallHost) tend() {
 	open, _ := h.cache.lookup(SmallDir)
-	damaged := open != nil && (open.base().inst.Unreadable() || h.damage.Met())
+	damaged := open != nil && (open.base().inst.Health().Unreadable() || h.damage.Met())
 	if !damaged || !h.mendDamaged() {
 		return
 	}
@@ -33,8 +34,8 @@ func (h *smallHost) tend() {
 	}
 }
 
-// mendDamaged has the instance of the small stores be opened anew when that mends what is damaged, and reports whether
-// it is.
+// mendDamaged has the instance of the small stores be opened anew when that mends what is damaged,
+// and reports whether it is.
 func (h *smallHost) mendDamaged() bool {
 	s, err := h.acquire(false)
 	if err != nil {
@@ -45,19 +46,19 @@ func (h *smallHost) mendDamaged() bool {
 	return h.damage.Met() && !s.inst.ReadOnly() && errors.Is(h.admit(s), errSmallEnds)
 }
 
-// mendOpened writes what can be read of all small stores into new tables, when their compactions failed at a
-// damaged file: each write would fail before long, of any of them. Where that fails they are read as
-// they are. Nothing is written anew while a table may still be set right. Called before others use the
-// instance.
+// mendOpened writes what can be read of all small stores into new tables, when their compactions
+// failed at a damaged file: each write would fail before long, of any of them. Where that fails
+// they are read as they are. Nothing is written anew while a table may still be set right. Called
+// before others use the instance.
 func (h *smallHost) mendOpened(s *smallStores) {
 	run := h.rewrite.Load()
 	switch {
 	case run == nil || s.inst.ReadOnly():
 		return
-	case h.damage.Met() && s.inst.Righted():
+	case h.damage.Met() && s.inst.Health().Righted():
 		h.damage.Righted()
 		return
-	case s.inst.Mends(), !h.damage.Due():
+	case s.inst.Health().Mends(), !h.damage.Due():
 		return
 	}
 	if err := (*run)(s); err != nil {
@@ -66,7 +67,7 @@ func (h *smallHost) mendOpened(s *smallStores) {
 		return
 	}
 	h.damage.Mended(rewriteEvery)
-	s.inst.NoteRewritten()
+	s.inst.Health().NoteRewritten()
 }
 
 // roomToRewrite returns why there is no room for a rewrite: what was there stays.

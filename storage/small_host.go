@@ -15,8 +15,8 @@ import (
 	"divan/storage/small"
 )
 
-// smallHost opens the instance that has the small stores, and keeps it usable: it is opened anew to be
-// written to in earnest, or when damage can be mended. It is safe for concurrent use.
+// smallHost opens the instance that has the small stores, and keeps it usable: it is opened anew to
+// be written to in earnest, or when damage can be mended. It is safe for concurrent use.
 type smallHost struct {
 	env   *environment
 	cache *storeCache
@@ -37,8 +37,8 @@ func (h *smallHost) with(fn func(db *pebble.DB) error) error {
 	return errors.Join(fn(s.inst.DB()), s.Err())
 }
 
-// endsWithin is how long an instance that ends is waited for: what is under way there, of the caller as well, may be
-// long.
+// endsWithin is how long an instance that ends is waited for: what is under way there, of the
+// caller as well, may be long.
 const endsWithin = 100 * time.Millisecond
 
 // acquire pins the instance of the small stores, and with mayMake makes it where there is none. One
@@ -66,8 +66,8 @@ func (h *smallHost) acquire(mayMake bool) (*smallStores, error) {
 	}
 }
 
-// writable pins it to be written to. The error is fault.InsufficientStorage while the disk is full. It
-// waits while the disk does not keep up.
+// writable pins it to be written to. The error is fault.InsufficientStorage while the disk is full.
+// It waits while the disk does not keep up.
 func (h *smallHost) writable(mayMake bool) (*smallStores, error) {
 	if mayMake { // another one is made
 		h.cache.failures.pardon(SmallDir)
@@ -89,16 +89,16 @@ func (h *smallHost) writable(mayMake bool) (*smallStores, error) {
 	}
 }
 
-// admit returns when the instance takes another batch. Once a compaction met a damaged file it ends, to
-// be written anew when it is opened again. Where that cannot be done it takes what it can.
+// admit returns when the instance takes another batch. Once a compaction met a damaged file it
+// ends, to be written anew when it is opened again. Where that cannot be done it takes what it can.
 func (h *smallHost) admit(s *smallStores) error {
 	h.noteDamage(s)
 	switch {
-	case s.ends.Load() || s.inst.ReadOnly() || s.inst.MendDue() && h.rewrite.Load() != nil:
+	case s.ends.Load() || s.inst.ReadOnly() || s.inst.Health().MendDue() && h.rewrite.Load() != nil:
 		return s.end()
 	case !h.damage.Met() || h.rewrite.Load() == nil:
 		return s.inst.Admit(nil)
-	case h.damage.Due() && !s.inst.Mends():
+	case h.damage.Due() && !s.inst.Health().Mends():
 		if err := roomToRewrite(&h.env.space, s); err == nil {
 			return s.end()
 		} else if h.damage.Postpone(rewriteAgain) {
@@ -129,8 +129,8 @@ func (h *smallHost) reserve() (*smallStores, error) {
 	return s, err
 }
 
-// add has a store that is going to be made be among the small ones, durably. The instance is released when
-// its directory is made: until then a rewrite would not keep it.
+// add has a store that is going to be made be among the small ones, durably. The instance is
+// released when its directory is made: until then a rewrite would not keep it.
 func (h *smallHost) add(uuid [16]byte) (*smallStores, error) {
 	s, err := h.writable(true)
 	if err != nil {
@@ -192,7 +192,7 @@ func (h *smallHost) size(id *identity.Identity) (bytes int64, err error) {
 // noteUnread counts an error of the disk at a read of the small stores.
 func (h *smallHost) noteUnread() {
 	if s, err := h.acquire(false); err == nil {
-		s.inst.NoteUnread()
+		s.inst.Health().NoteUnread()
 		h.noteDamage(s)
 		h.cache.release(&s.handle)
 	}
@@ -208,5 +208,5 @@ func (h *smallHost) ends() bool {
 		return false
 	}
 	defer h.cache.release(&s.handle)
-	return s.ends.Load() || s.inst.Mends()
+	return s.ends.Load() || s.inst.Health().Mends()
 }

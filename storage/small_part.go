@@ -15,8 +15,8 @@ import (
 	"divan/storage/small"
 )
 
-// smallPart is what a store has among the small ones. Reads are safe for concurrent use; what changes it is
-// done by the store's opening, or under Store.opening.
+// smallPart is what a store has among the small ones. Reads are safe for concurrent use; what
+// changes it is done by the store's opening, or under Store.opening.
 type smallPart struct {
 	h        *handle // of the store
 	host     *smallHost
@@ -58,7 +58,8 @@ func (p *smallPart) readOnce() (v *small.View, err error) {
 	return v, err
 }
 
-// takesBatches reports whether batches of the store go among the small ones, as far as is known without Store.opening.
+// takesBatches reports whether batches of the store go among the small ones, as far as is known
+// without Store.opening.
 func (p *smallPart) takesBatches() bool {
 	return p.maybe.Load() && (!p.h.inst.Opened() || p.view.Load() != nil)
 }
@@ -100,8 +101,8 @@ func (p *smallPart) bring(db *pebble.DB, v *small.View, attached bool) (pebble.R
 }
 
 // leave ends that a store is among the small ones: all that it has is in its own instance, and the
-// name of its marker says so from now on. written: it has a batch, so that what it has is found in its own
-// instance when it is opened again. Where the disk refuses that, it is done when the store
+// name of its marker says so from now on. written: it has a batch, so that what it has is found in
+// its own instance when it is opened again. Where the disk refuses that, it is done when the store
 // is opened again.
 func (p *smallPart) leave(written bool) {
 	p.view.Store(nil)

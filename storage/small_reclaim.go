@@ -17,8 +17,8 @@ const (
 	reclaimWithin = 10 * time.Minute // in which that is done, or not now: damaged files hold compactions up
 )
 
-// smallReclaimer gives back the room that the instance of the small stores takes for what no store has
-// any more.
+// smallReclaimer gives back the room that the instance of the small stores takes for what no store
+// has any more.
 type smallReclaimer struct{ host *smallHost }
 
 // run has what small stores had that were removed, or compacted, leave the disk when it is time. By itself

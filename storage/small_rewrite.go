@@ -46,7 +46,7 @@ func (w *smallRewriter) run(ctx context.Context, s *smallStores) error {
 		}
 	}
 	slices.SortFunc(stores, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	r := small.Rewrite{FS: w.env.o.FS, Dir: s.inst.Dir, Aside: w.env.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err, Mends: s.inst.Mends, Certain: w.damage.Certain()}
+	r := small.Rewrite{FS: w.env.o.FS, Dir: s.inst.Dir, Aside: w.env.path(OrphanedDir, SmallDir+"."), Table: s.inst.WriterOptions(small.Kind()), Err: s.Err, Mends: s.inst.Health().Mends, Certain: w.damage.Certain()}
 	if w.env.o.RowTables {
 		r.Table.TableFormat = sstable.TableFormatPebblev4 // as tables of attachments
 	}

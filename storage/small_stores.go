@@ -48,7 +48,8 @@ func (s *smallStores) write(fn func(r pebble.Reader, b *pebble.Batch) error) err
 	return errors.Join(b.Commit(pebble.Sync), b.Close(), s.Err())
 }
 
-// compact compacts a range of keys. It ends early when the instance is to be closed: its pin would hold that up.
+// compact compacts a range of keys. It ends early when the instance is to be closed: its pin would
+// hold that up.
 func (s *smallStores) compact(ctx context.Context, span pebble.KeyRange) error {
 	ctx, cancel := context.WithTimeout(ctx, reclaimWithin)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"divan/storage/instance"
 )
 
-// staging is the folder of stores that were dropped: they leave their place at once, and the disk when
-// it is swept. It is safe for concurrent use.
+// staging is the folder of stores that were dropped: they leave their place at once, and the disk
+// when it is swept. It is safe for concurrent use.
 type staging struct {
 	env     *environment
 	small   *smallHost
@@ -72,8 +72,8 @@ func (s *staging) sweep() {
 // maxRemoved is how many stores go together.
 const maxRemoved = 256
 
-// remove removes directories of dropped stores. That of one that may be small names what it has among the
-// small ones, and goes after that.
+// remove removes directories of dropped stores. That of one that may be small names what it has
+// among the small ones, and goes after that.
 func (s *staging) remove(names []string) (err error) {
 	var dirs []string
 	var uuids [][16]byte

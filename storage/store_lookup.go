@@ -1,7 +1,7 @@
 package storage
 
-// lookup returns the store of a name when it is open, nil when it is not, and whether it is dropped and
-// still in use.
+// lookup returns the store of a name when it is open, nil when it is not, and whether it is dropped
+// and still in use.
 func (c *storeCache) lookup(name string) (open member, dropped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ type pebbleLogger struct{ i *Instance }
 
 // Infof implements pebble.Logger. Pebble reports every flush and compaction.
 func (l pebbleLogger) Infof(format string, args ...any) {
-	l.i.logRead(format, args)
+	l.i.files.logRead(format, args)
 	if l.i.log.Core().Enabled(zap.DebugLevel) {
 		l.i.log.Debug(fmt.Sprintf(format, args...))
 	}
@@ -45,11 +45,11 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 func (i *Instance) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		TableCreated: i.unfinished.created,
-		FlushBegin:   func(info pebble.FlushInfo) { i.flushBegins(info.InputBytes) },
+		FlushBegin:   func(info pebble.FlushInfo) { i.unwritten.flushBegins(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
 			i.unfinished.ended(info.JobID)
-			i.stall.flushes.Add(1)
-			i.flushEnds()
+			i.health.flushes.Add(1)
+			i.unwritten.flushEnds()
 			flushed := info.Input
 			if info.Ingest {
 				flushed = 1 // Input counts tables
@@ -61,7 +61,7 @@ func (i *Instance) events() *pebble.EventListener {
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			i.unfinished.ended(info.JobID)
-			i.compactionEnded(info.Err)
+			i.health.compactionEnded(info.Err, i.Err)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			if i.Err() != nil {
@@ -72,7 +72,7 @@ func (i *Instance) events() *pebble.EventListener {
 				if first {
 					i.log.Error("damaged file", zap.String("path", info.Path), zap.Error(info.Details))
 				}
-				i.stall.unreadable.Store(maxUnread)
+				i.health.unreadable.Store(maxUnread)
 				return
 			}
 			i.damaged.Store(true)
@@ -88,24 +88,25 @@ func (i *Instance) events() *pebble.EventListener {
 			if i.Err() == nil && !damaged && !errors.Is(err, errClosing) && !errors.Is(err, syscall.ENOSPC) { // said elsewhere
 				i.log.Error("background work failed", zap.Error(err))
 			}
-			if damaged && !i.stall.isOf(err) && (i.flushErr.Load() == nil || !errors.Is(err, i.flushErr.Load().err)) {
-				i.statisticsFailed()
+			if damaged && !i.health.isOf(err) && (i.flushErr.Load() == nil || !errors.Is(err, i.flushErr.Load().err)) {
+				pause(statisticsPause, i.closing, i.quit)
 			}
 		},
 	}
 }
 
-// statisticsPause is how long the reading of statistics of tables pauses when it met a damaged one.
+// statisticsPause is how long the reading of statistics of tables, which holds no lock of Pebble's,
+// pauses when it met a damaged one: it would try again at once, and for ever.
 const statisticsPause = time.Minute
 
-// statisticsFailed holds up the reading of statistics of tables, which holds no lock of Pebble's: it would
-// try again at once, and for ever.
-func (i *Instance) statisticsFailed() {
-	limit := time.NewTimer(statisticsPause)
-	defer limit.Stop()
+// pause holds up work in the background that will be tried again, until the time is over or one of
+// the channels is closed.
+func pause(limit time.Duration, closed, other <-chan struct{}) {
+	wait := time.NewTimer(limit)
+	defer wait.Stop()
 	select {
-	case <-i.closing:
-	case <-i.quit:
-	case <-limit.C:
+	case <-closed:
+	case <-other:
+	case <-wait.C:
 	}
 }

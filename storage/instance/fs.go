@@ -53,8 +53,6 @@ type instanceFS struct {
 	i *Instance
 }
 
-func (i *Instance) newFS() *instanceFS { return &instanceFS{FS: i.shared.FS, i: i} }
-
 // IsLog reports whether a file is a log.
 func IsLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
@@ -97,7 +95,7 @@ func (f *instanceFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	switch {
 	case err == nil:
 	case f.i.Opened() && isTable(name):
-		f.i.pause()
+		pause(pauseFailed, f.i.closing, nil)
 		return nil, err
 	default:
 		_ = f.i.Fail(err) // kept for every later call
@@ -185,19 +183,8 @@ func (f *instanceFS) syncBeforeMarker(name string) {
 }
 
 // pauseFailed is how long the background work of a store pauses after each
-// failure: Pebble repeats a failed flush at once.
+// failure: Pebble repeats a failed flush at once. It creates files without holding its locks.
 const pauseFailed = 50 * time.Millisecond
-
-// pause holds up work that will be tried again. Pebble creates files without
-// holding its locks.
-func (i *Instance) pause() {
-	wait := time.NewTimer(pauseFailed)
-	defer wait.Stop()
-	select {
-	case <-i.closing:
-	case <-wait.C:
-	}
-}
 
 // Rename implements vfs.FS.
 func (f *instanceFS) Rename(oldname, newname string) error {

@@ -72,7 +72,7 @@ type Instance struct {
 	db          atomic.Pointer[pebble.DB]
 	own         atomic.Bool // db is the instance's own
 	memtables   memtables
-	unwritten   unwritten
+	unwritten   Unwritten
 	closing     chan struct{}
 	quit        chan struct{} // closed when opening has failed
 	failed      failureCell
@@ -81,18 +81,21 @@ type Instance struct {
 	kind        Kind // once it is opened
 	readOnly    bool
 	unsynced    atomic.Bool // a log could not be synced
-	givenUp     atomic.Pointer[GivenUp]
+	files       *files
 	unfinished  unfinished
 	nowhere     nowhere
-	stall       stall
+	health      Health
 }
 
 // New returns an instance that is not open. Close must be called. One that is only
 // read writes nothing at all: what its log holds is kept in memory.
 func (sh *Shared) New(dir string, log *zap.Logger, readOnly bool) *Instance {
+	found := &files{shared: sh, dir: dir, log: log}
+	compactions := sh.Scheduler.ForStore()
 	return &Instance{
 		readOnly: readOnly,
-		Dir:      dir, shared: sh, log: log, compactions: sh.Scheduler.ForStore(),
+		Dir:      dir, shared: sh, log: log, compactions: compactions, files: found,
+		health: Health{files: found, compactions: compactions}, unwritten: Unwritten{pending: sh.Pending},
 		closing: make(chan struct{}), quit: make(chan struct{}), failed: failureCell{set: make(chan struct{})},
 	}
 }
@@ -117,6 +120,15 @@ func (i *Instance) Unsynced() bool { return i.unsynced.Load() }
 // instance.
 func (i *Instance) Damaged() bool { return i.damaged.Load() }
 
+// GivenUp returns what opening gave up of a log, nil when that was nothing.
+func (i *Instance) GivenUp() *GivenUp { return i.files.givenUp.Load() }
+
+// Health returns how the instance is.
+func (i *Instance) Health() *Health { return &i.health }
+
+// Unwritten returns what of an instance without a log is in memory.
+func (i *Instance) Unwritten() *Unwritten { return &i.unwritten }
+
 // Busy reports whether a compaction runs, which Close would wait for.
 func (i *Instance) Busy() bool { return i.compactions.Busy() }
 
@@ -124,7 +136,7 @@ func (i *Instance) Busy() bool { return i.compactions.Busy() }
 // The error is fault.Corruption when the files are damaged.
 func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	if i.readOnly {
-		if err := i.syncLogs(); err != nil {
+		if err := i.files.syncLogs(); err != nil {
 			return DiskError("sync logs", err)
 		}
 	}
@@ -135,11 +147,11 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	if err := i.mend(k, files); err != nil {
 		return err
 	}
-	if err := i.checkManifest(); err != nil {
+	if err := i.files.checkManifest(i.readOnly); err != nil {
 		return err
 	}
 	if k.Log {
-		if err := i.checkLog(files); err != nil {
+		if err := i.files.checkLog(files); err != nil {
 			return err
 		}
 	}
@@ -179,33 +191,11 @@ func (i *Instance) mend(k Kind, files []string) error {
 		return nil
 	}
 	if k.Log {
-		if err := i.mendLogs(files); err != nil {
+		if err := i.files.mendLogs(files); err != nil {
 			return DiskError("look for flipped bits", err)
 		}
 	}
-	i.mendTables(k)
-	return nil
-}
-
-// syncLogs makes durable what the logs hold. An instance that takes writes flushes
-// it when it is opened.
-func (i *Instance) syncLogs() error {
-	files, err := i.shared.FS.List(i.Dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range files {
-		if !IsLog(name) {
-			continue
-		}
-		f, err := i.shared.FS.Open(i.shared.FS.PathJoin(i.Dir, name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
+	i.health.righted.Store(i.files.mendTables(func() *pebble.Options { return i.options(k) }))
 	return nil
 }
 
@@ -217,8 +207,8 @@ func (i *Instance) Close() error {
 	}
 	err := i.DB().Close()
 	i.memtables.closed(i.shared.Memory)
-	i.flushBegins(math.MaxInt64 / 2)
-	i.flushEnds()
+	i.unwritten.flushBegins(math.MaxInt64 / 2)
+	i.unwritten.flushEnds()
 	return err
 }
 
@@ -276,7 +266,7 @@ func (i *Instance) FileSize() int64 {
 	}
 	m := i.DB().Metrics()
 	idle := m.WAL.PhysicalSize + m.WAL.ObsoletePhysicalSize + m.Table.Local.ObsoleteSize + m.BlobFiles.Local.ObsoleteSize
-	return int64(m.DiskSpaceUsage()-idle+m.WAL.Size) + i.Unwritten()
+	return int64(m.DiskSpaceUsage()-idle+m.WAL.Size) + i.unwritten.Bytes()
 }
 
 // Sizes in bytes. The header that Pebble puts before a block in the cache is
@@ -300,13 +290,13 @@ func (i *Instance) options(k Kind) *pebble.Options {
 	o := &pebble.Options{
 		Cache:                       i.shared.Memory.Cache,
 		FileCache:                   i.shared.Files,
-		FS:                          i.newFS(),
+		FS:                          &instanceFS{FS: i.shared.FS, i: i},
 		ReadOnly:                    i.readOnly,
 		Logger:                      pebbleLogger{i},
 		EventListener:               i.events(),
 		Merger:                      k.Merger,
 		DisableWAL:                  !k.Log,
-		DisableTableStats:           !i.Mended(), // Pebble would try to read those of damaged tables without a pause
+		DisableTableStats:           !i.health.Mended(), // Pebble would try to read those of damaged tables without a pause
 		FormatMajorVersion:          PebbleFormat,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,

@@ -37,15 +37,12 @@ func (g *GivenUp) String() string {
 	return fmt.Sprintf("%d bytes at offset %d of the log %s cannot be read and were given up: %s", g.Bytes, g.Offset, g.Log, what)
 }
 
-// GivenUp returns what opening gave up of a log, nil when that was nothing.
-func (i *Instance) GivenUp() *GivenUp { return i.givenUp.Load() }
-
 // replayed begins the message by which Pebble says where it stopped reading a
 // log. Its third argument is the place.
 const replayed = "[JOB %d] WAL %s stopped reading"
 
 // logRead looks at what is behind the place where reading a log has stopped.
-func (i *Instance) logRead(format string, args []any) {
+func (s *files) logRead(format string, args []any) {
 	if !strings.HasPrefix(format, replayed) || len(args) < 3 {
 		return
 	}
@@ -53,26 +50,26 @@ func (i *Instance) logRead(format string, args []any) {
 	if !ok {
 		return
 	}
-	name := i.shared.FS.PathBase(at.PhysicalFile)
+	name := s.shared.FS.PathBase(at.PhysicalFile)
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)
 	if err != nil {
 		return
 	}
-	text, whole, err := i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, 2*logBlock) // Pebble looks further by itself
+	text, whole, err := s.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, 2*logBlock) // Pebble looks further by itself
 	if err != nil {
-		i.log.Warn("the end of a log could not be looked at", zap.String("log", name), zap.Error(err))
+		s.log.Warn("the end of a log could not be looked at", zap.String("log", name), zap.Error(err))
 		return
 	}
 	if n := unread(text, at.Physical%logBlock, uint32(number)); n > 0 {
 		g := &GivenUp{Log: name, Offset: at.Physical, Bytes: n}
 		if !whole {
-			text, whole, err = i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, recordWindow)
+			text, whole, err = s.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, recordWindow)
 		}
 		g.Torn = err == nil && torn(text, at.Physical%logBlock, uint32(number), whole)
-		i.givenUp.Store(g)
-		told := i.log.Warn
+		s.givenUp.Store(g)
+		told := s.log.Warn
 		if g.Torn {
-			told = i.log.Info
+			told = s.log.Info
 		}
 		told("the end of a log was given up", zap.String("log", g.Log), zap.Int64("offset", g.Offset), zap.Int64("bytes", g.Bytes), zap.Bool("cut_off", g.Torn))
 	}
@@ -82,8 +79,8 @@ func (i *Instance) logRead(format string, args []any) {
 const recordWindow = 16 << 20
 
 // readFrom reads so much of a log at most, from an offset on; whole: to its end.
-func (i *Instance) readFrom(path string, offset, most int64) (text []byte, whole bool, err error) {
-	f, err := i.shared.FS.Open(path)
+func (s *files) readFrom(path string, offset, most int64) (text []byte, whole bool, err error) {
+	f, err := s.shared.FS.Open(path)
 	if err != nil {
 		return nil, false, err
 	}

@@ -20,22 +20,22 @@ import (
 
 // checkManifest sets a bit of the manifest right, and returns fault.Corruption when a record is damaged.
 // One that cannot be found or read is left to Pebble.
-func (i *Instance) checkManifest() error {
-	name, err := atomicfs.ReadMarker(i.shared.FS, i.Dir, "manifest")
+func (s *files) checkManifest(readOnly bool) error {
+	name, err := atomicfs.ReadMarker(s.shared.FS, s.dir, "manifest")
 	if err != nil || name == "" {
 		return nil //nolint:nilerr // Pebble says it
 	}
-	text, err := readAll(i.shared.FS, i.shared.FS.PathJoin(i.Dir, name))
+	text, err := readAll(s.shared.FS, s.shared.FS.PathJoin(s.dir, name))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil // Pebble says it
 	case err != nil:
 		return DiskError("read manifest", err)
 	}
-	if !i.readOnly {
+	if !readOnly {
 		flips, err := mendChunks(bytes.NewReader(text), manifestChunks{})
 		if err == nil {
-			err = i.write(i.shared.FS.PathJoin(i.Dir, name), flips)
+			err = s.write(s.shared.FS.PathJoin(s.dir, name), flips)
 		}
 		if err != nil {
 			return DiskError("write manifest", err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/zap"
 )
 
 // A disk, a cable or memory that flips a bit leaves a file that says by its own checksums which
@@ -144,78 +143,5 @@ func (m *Mending) tried(path string, whole bool, err error) {
 		}
 		t.tried, t.after = t.unread >= maxTries, time.Now().Add(mendAgain)
 		m.tables[path] = t
-	}
-}
-
-// Mends reports whether damaged tables are known that may be whole when the instance is opened anew, now or
-// later. Until then nothing that it has counts as lost.
-func (i *Instance) Mends() bool {
-	_, untried, _ := i.shared.Mending.of(i.shared.FS, i.Dir)
-	return len(untried) > 0
-}
-
-// MendDue is Mends for tables that may be tried now.
-func (i *Instance) MendDue() bool {
-	_, _, due := i.shared.Mending.of(i.shared.FS, i.Dir)
-	return len(due) > 0
-}
-
-// mendTables sets right what can be of the tables that are known to be damaged.
-func (i *Instance) mendTables(k Kind) {
-	i.shared.Mending.forgetGone(i.shared.FS)
-	_, _, due := i.shared.Mending.of(i.shared.FS, i.Dir)
-	for _, path := range due {
-		whole, err := i.mendTable(path, i.options(k))
-		if err != nil {
-			i.log.Error("a damaged file could not be set right", zap.String("file", path), zap.Error(err))
-		}
-		i.shared.Mending.tried(path, whole, err)
-	}
-	i.stall.righted.Store(len(due) > 0 && i.Mended())
-}
-
-// Righted reports whether tables were damaged, and all of them were set right before the instance was opened.
-func (i *Instance) Righted() bool { return i.stall.righted.Load() }
-
-// Mended reports whether no table of the instance is known to be damaged.
-func (i *Instance) Mended() bool {
-	all, _, _ := i.shared.Mending.of(i.shared.FS, i.Dir)
-	return len(all) == 0
-}
-
-// write sets bits of a log or a manifest right, durably, and says so. It does so in place: each byte is written
-// whole or not at all, and checkpoints have copies of these files.
-func (i *Instance) write(path string, flips []flip) (err error) {
-	if len(flips) == 0 {
-		return nil
-	}
-	f, err := i.shared.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	for _, fl := range flips {
-		var one [1]byte
-		if _, err := f.ReadAt(one[:], fl.at); err != nil {
-			return err
-		}
-		one[0] ^= fl.mask
-		if _, err := f.WriteAt(one[:], fl.at); err != nil {
-			return err
-		}
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	i.told(path, flips)
-	return nil
-}
-
-// told counts bits that were set right, and says which.
-func (i *Instance) told(path string, flips []flip) {
-	for _, fl := range flips {
-		i.shared.Mending.corrected.Add(1)
-		i.log.Error("a bit of a file was another one than its checksum says, and was set right",
-			zap.String("file", path), zap.Int64("offset", fl.at), zap.Uint8("bit", fl.mask))
 	}
 }

@@ -15,19 +15,19 @@ import (
 // chunk behind it says so, or, at the end of a file that was written on or closed, all sectors of it were written.
 
 // mendLogs sets right what can be of the logs.
-func (i *Instance) mendLogs(files []string) error {
+func (s *files) mendLogs(names []string) error {
 	newest := uint64(0)
-	for _, name := range files {
+	for _, name := range names {
 		if number, ok := logNumber(name); ok {
 			newest = max(newest, number)
 		}
 	}
-	for _, name := range files {
+	for _, name := range names {
 		number, ok := logNumber(name)
 		if !ok {
 			continue
 		}
-		if err := i.mendLog(i.shared.FS.PathJoin(i.Dir, name), uint32(number), number < newest); err != nil {
+		if err := s.mendLog(s.shared.FS.PathJoin(s.dir, name), uint32(number), number < newest); err != nil {
 			return err
 		}
 	}
@@ -35,14 +35,14 @@ func (i *Instance) mendLogs(files []string) error {
 }
 
 // mendLog sets right what can be of a log. ended: a later one was begun.
-func (i *Instance) mendLog(path string, number uint32, ended bool) error {
-	f, err := i.shared.FS.Open(path)
+func (s *files) mendLog(path string, number uint32, ended bool) error {
+	f, err := s.shared.FS.Open(path)
 	if err != nil {
 		return err
 	}
 	flips, err := mendChunks(f, logChunks{number, ended})
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = i.write(path, flips)
+		err = s.write(path, flips)
 	}
 	return err
 }

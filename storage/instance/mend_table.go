@@ -35,8 +35,8 @@ const maxFlips = 64
 
 // mendTable has a table in which bits are other ones, one of each block at most, make way for one where they are set
 // right, if nothing of that one is damaged: whole. A table that is gone is whole. The error is one of the disk.
-func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err error) {
-	f, err := i.shared.FS.Open(path)
+func (s *files) mendTable(path string, o *pebble.Options) (whole bool, err error) {
+	f, err := s.shared.FS.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil
 	}
@@ -60,10 +60,10 @@ func (i *Instance) mendTable(path string, o *pebble.Options) (whole bool, err er
 	if !whole || len(m.flips) == 0 {
 		return whole, nil
 	}
-	if err := m.replace(i.shared.FS, path); err != nil {
+	if err := m.replace(s.shared.FS, path); err != nil {
 		return false, err
 	}
-	i.told(path, m.flips)
+	s.told(path, m.flips)
 	return true, nil
 }
 

@@ -219,7 +219,7 @@ func TestMendTable(t *testing.T) {
 	const path, other = "000005.sst", "other.sst"
 	madeTable(t, fs, path)
 	sound := textOf(t, fs, path)
-	i := &Instance{shared: &Shared{FS: fs}, log: zap.NewNop()}
+	found := &files{shared: &Shared{FS: fs}, log: zap.NewNop()}
 	for at := 0; at < len(sound); at += 97 {
 		flipped := bytes.Clone(sound)
 		flipped[at] ^= 16
@@ -228,7 +228,7 @@ func TestMendTable(t *testing.T) {
 		if err := fs.Link(path, other); err != nil {
 			t.Fatal(err)
 		}
-		if whole, err := i.mendTable(path, &pebble.Options{}); !whole || err != nil || !bytes.Equal(textOf(t, fs, path), sound) {
+		if whole, err := found.mendTable(path, &pebble.Options{}); !whole || err != nil || !bytes.Equal(textOf(t, fs, path), sound) {
 			t.Fatalf("a bit at %d of %d: %t, %v", at, len(sound), whole, err)
 		}
 		if !bytes.Equal(textOf(t, fs, other), flipped) {
@@ -251,7 +251,7 @@ func TestMendTable(t *testing.T) {
 		bad[at] ^= 2
 		binary.LittleEndian.PutUint32(bad[sum:], stored)
 		put(t, fs, path, bad)
-		if whole, err := i.mendTable(path, &pebble.Options{}); whole || err != nil || !bytes.Equal(textOf(t, fs, path), bad) {
+		if whole, err := found.mendTable(path, &pebble.Options{}); whole || err != nil || !bytes.Equal(textOf(t, fs, path), bad) {
 			t.Fatalf("more than a bit at %d: %t, %v", at, whole, err)
 		}
 	}
@@ -271,13 +271,13 @@ func TestMendTableOnFailingDisk(t *testing.T) {
 	for fails := 1; ; fails++ {
 		put(t, fs, path, flipped)
 		ops := 0
-		i := &Instance{log: zap.NewNop(), shared: &Shared{FS: errorfs.Wrap(fs, errorfs.InjectorFunc(func(errorfs.Op) error {
+		found := &files{log: zap.NewNop(), shared: &Shared{FS: errorfs.Wrap(fs, errorfs.InjectorFunc(func(errorfs.Op) error {
 			if ops++; ops == fails {
 				return errorfs.ErrInjected
 			}
 			return nil
 		}))}}
-		whole, err := i.mendTable(path, &pebble.Options{})
+		whole, err := found.mendTable(path, &pebble.Options{})
 		if ops < fails {
 			if !whole || err != nil || fails < 8 {
 				t.Errorf("%t, %v after %d operations", whole, err, ops)

@@ -49,11 +49,11 @@ func (f *tableFile) mayWrite(n int64) error {
 		return nil
 	}
 	f.allowed = roomStep
-	return f.i.tableRoom(f.compaction)
+	return tableRoom(f.i, f.compaction)
 }
 
 // tableRoom looks whether there is room for more of a table.
-func (i *Instance) tableRoom(compaction bool) error {
+func tableRoom(i *Instance, compaction bool) error {
 	if i.shared.TableRoom == nil || !i.Opened() {
 		return nil
 	}

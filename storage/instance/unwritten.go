@@ -2,9 +2,10 @@ package instance
 
 import "sync"
 
-// unwritten is how many bytes an instance without a log has in memory that its flushes
-// are going to write. Shared.Pending is told of them.
-type unwritten struct {
+// Unwritten is how many bytes an instance without a log has in memory that its flushes
+// are going to write. Shared.Pending is told of them. It is safe for concurrent use.
+type Unwritten struct {
+	pending func(bytes int64) // nil: not told
 	mu      sync.Mutex
 	coming  int64 // in a batch that is being committed
 	fresh   int64 // no flush has begun that takes them
@@ -12,26 +13,23 @@ type unwritten struct {
 	early   int64 // of flushed, in a batch whose commit has not come back yet
 }
 
-// Unwritten returns how many bytes were committed, about, that no table holds yet.
-func (i *Instance) Unwritten() int64 {
-	u := &i.unwritten
+// Bytes returns how many bytes were committed, about, that no table holds yet.
+func (u *Unwritten) Bytes() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.coming + u.fresh + u.flushed
 }
 
 // Committing notes that a batch of so many bytes is going to be committed.
-func (i *Instance) Committing(bytes int) {
-	u := &i.unwritten
+func (u *Unwritten) Committing(bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.coming += int64(bytes)
-	i.pending(int64(bytes))
+	u.tell(int64(bytes))
 }
 
 // Committed notes that it was.
-func (i *Instance) Committed(bytes int) {
-	u := &i.unwritten
+func (u *Unwritten) Committed(bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	left := int64(bytes)
@@ -42,8 +40,7 @@ func (i *Instance) Committed(bytes int) {
 
 // flushBegins moves what was committed to a flush of memtables of that size. A flush may
 // take a batch before its commit comes back.
-func (i *Instance) flushBegins(bytes uint64) {
-	u := &i.unwritten
+func (u *Unwritten) flushBegins(bytes uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	moved := u.fresh
@@ -59,16 +56,15 @@ func (i *Instance) flushBegins(bytes uint64) {
 }
 
 // flushEnds forgets what the flush has written, or was given up.
-func (i *Instance) flushEnds() {
-	u := &i.unwritten
+func (u *Unwritten) flushEnds() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	i.pending(-u.flushed)
+	u.tell(-u.flushed)
 	u.flushed = 0
 }
 
-func (i *Instance) pending(bytes int64) {
-	if i.shared.Pending != nil && bytes != 0 {
-		i.shared.Pending(bytes)
+func (u *Unwritten) tell(bytes int64) {
+	if u.pending != nil && bytes != 0 {
+		u.pending(bytes)
 	}
 }

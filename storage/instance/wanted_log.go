@@ -28,18 +28,18 @@ import (
 const optionsFile = "OPTIONS-"
 
 // checkLog returns fault.Corruption when a log is gone that an instance needs.
-func (i *Instance) checkLog(files []string) error {
-	manifest, err := atomicfs.ReadMarker(i.shared.FS, i.Dir, "manifest")
+func (s *files) checkLog(names []string) error {
+	manifest, err := atomicfs.ReadMarker(s.shared.FS, s.dir, "manifest")
 	if err != nil || manifest == "" {
 		return nil //nolint:nilerr // Pebble says it
 	}
-	text, err := readAll(i.shared.FS, i.shared.FS.PathJoin(i.Dir, manifest))
+	text, err := readAll(s.shared.FS, s.shared.FS.PathJoin(s.dir, manifest))
 	if err != nil {
 		return nil //nolint:nilerr // Pebble says it
 	}
 	var logs []uint64
 	options := uint64(0)
-	for _, name := range files {
+	for _, name := range names {
 		if number, ok := logNumber(name); ok {
 			logs = append(logs, number)
 		}
@@ -50,7 +50,7 @@ func (i *Instance) checkLog(files []string) error {
 		return nil
 	}
 	return fault.Wrap(fault.Corruption, fmt.Sprintf("The log %06d.log in its directory is missing. Stop the node and put it back, or, to give up the edits that it had, make an empty file of that name there.", number),
-		fmt.Errorf("%s/%06d.log is missing", i.Dir, number))
+		fmt.Errorf("%s/%06d.log is missing", s.dir, number))
 }
 
 // missingLog returns the log that is missing among logs. By the manifest, first is the first log
