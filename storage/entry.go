@@ -9,7 +9,7 @@ import (
 	"divan/storage/instance"
 )
 
-// handle is what the engine knows of an open store or index.
+// handle is the state of an open store or index that all kinds have.
 type handle struct {
 	env     *environment
 	cache   *storeCache

@@ -15,8 +15,9 @@ import (
 	"divan/storage/scheduler"
 )
 
-// environment is what the parts of an engine and its stores share: options, the data directory,
-// the resources of instances. Its fields are set once; each is safe for concurrent use by itself.
+// environment has the options, the data directory and the resources of instances, which the parts
+// of an engine and its stores share. Its fields are set once; each is safe for concurrent use by
+// itself.
 type environment struct {
 	o      Options
 	log    *zap.Logger

@@ -15,15 +15,15 @@ import (
 	"divan/storage/small"
 )
 
-// smallPart is what a store has among the small ones. Reads are safe for concurrent use; what
-// changes it is done by the store's opening, or under Store.opening.
+// smallPart is the content of a store among the small ones. Reads are safe for concurrent use; only
+// the store's opening, and holders of Store.opening, change it.
 type smallPart struct {
 	h        *handle // of the store
 	host     *smallHost
 	uuid     [16]byte
 	view     atomic.Pointer[small.View] // what the store is read from; nil: from its instance
 	maybe    atomic.Bool                // the name of the marker says that it is small
-	rewrites atomic.Uint64              // of the small ones that had begun when it was read, or have all of it
+	rewrites atomic.Uint64              // of the small ones that had begun when it was read, or have all of it; a rewrite sets it as well
 }
 
 // read reads what the store has among the small ones, nil when it has no batch there. What is damaged

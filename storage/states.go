@@ -9,9 +9,9 @@ import (
 	"divan/storage/records"
 )
 
-// states is what a store knows of its content in memory: totals and aggregates as its batches left
-// them, of the last one and, while one is being applied, of that one. It is safe for concurrent use;
-// batches are applied one after the other.
+// states holds the totals and aggregates of a store in memory, as its last applied batch left them
+// and, while one is being applied, as that one is going to. It is safe for concurrent use; batches
+// are applied one after the other.
 //
 // Invariant T2: applied is the state after the last applied batch: counters and
 // top-level aggregates in memory equal those in the store.

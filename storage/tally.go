@@ -5,10 +5,10 @@ import (
 	"divan/storage/format"
 )
 
-// tally is what a batch adds to the totals and aggregates of its store.
+// tally counts the changes of a batch to the totals and aggregates of its store.
 type tally struct {
 	states   *states  // of the store
-	counters Counters // what the batch adds; sequences are the highest of it
+	counters Counters // differences; sequences are the highest of it
 	docs     []docDelta
 	seqs     []seqDelta
 	last     string // the highest id that was put

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// files is what an instance has on the disk, as it is found before Pebble opens it: what is damaged is set
-// right or told, and what Pebble gives up is looked at.
+// files are the files of an instance as they are found before Pebble opens it: damage is set right
+// or told, and the end of a log that Pebble gives up is looked at.
 type files struct {
 	shared  *Shared
 	dir     string
