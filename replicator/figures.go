@@ -40,7 +40,7 @@ type Figures struct {
 // Figures returns the numbers of now.
 func (r *Replicator) Figures() Figures {
 	return Figures{
-		Jobs: r.runner.Figures(), DatabasesFound: r.stats.dbsFound.Load(), Scans: r.stats.dbScans.Load(), Changes: r.stats.dbChanges.Load(),
+		Jobs: r.Jobs.runner.Figures(), DatabasesFound: r.stats.dbsFound.Load(), Scans: r.stats.dbScans.Load(), Changes: r.stats.dbChanges.Load(),
 		Completed: r.stats.completed.Load(), Failed: r.stats.failed.Load(),
 		Network: &r.stats.network, Runs: &r.stats.runs,
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"divan/cluster/meta"
 	"divan/replicator/endpoint"
 	"divan/replicator/local"
 	"divan/replicator/remote"
@@ -18,6 +19,7 @@ import (
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // side is a database that can be read and written.
@@ -26,25 +28,54 @@ type side interface {
 	endpoint.Target
 }
 
+// opener opens the sides of replications. It is safe for concurrent use.
+//
+// LOCKS: mu guards the connections to other servers.
+type opener struct {
+	config settings
+	meta   *meta.Meta
+	local  *local.Opener
+	memory *memory.Shares
+	// The next four are Options of the same names.
+	identify  func(ctx context.Context, account string, h http.Header) (shard.User, error)
+	listening func() net.Addr
+	userAgent string
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	figures   *remote.Figures
+
+	mu struct {
+		sync.Mutex
+		tls     remote.TLS
+		network *remote.Network // nil: none was needed yet
+	}
+}
+
+func newOpener(o *Options, figures *remote.Figures) *opener {
+	return &opener{
+		config: settings{o.Config}, meta: o.Meta, local: o.Local, memory: o.Memory,
+		identify: o.Identify, listening: o.Listening, userAgent: o.UserAgent, dial: o.Dial, figures: figures,
+	}
+}
+
 // open returns one side of a replication. A database of this cluster is worked
 // on directly, whether it is asked for by its name or by a URL of this cluster.
-func (r *Replicator) open(s *spec.Spec, a *spec.Address) (side, error) {
+func (o *opener) open(s *spec.Spec, a *spec.Address) (side, error) {
 	if a.Name != "" {
-		return r.o.Local.Open(a.Name, local.Of(s.User)), nil
+		return o.local.Open(a.Name, local.Of(s.User)), nil
 	}
-	if err := r.allowed(a); err != nil {
+	if err := o.allowed(a); err != nil {
 		return nil, err
 	}
-	if name, ok := r.own(a); ok {
-		return r.o.Local.Open(name, func(ctx context.Context) (shard.User, error) { return r.identify(ctx, s.Account(), a) }), nil
+	if name, ok := o.own(a); ok {
+		return o.local.Open(name, func(ctx context.Context) (shard.User, error) { return o.account(ctx, s.Account(), a) }), nil
 	}
-	network, err := r.network()
+	network, err := o.network()
 	if err != nil {
 		return nil, err
 	}
 	db, err := remote.New(remote.Options{
-		Network: network, Address: *a, Options: s.Options, UserAgent: r.o.UserAgent,
-		Memory: r.o.Memory.Owner(s.Account()), MaxDocument: r.o.Config.Load().CouchDB.MaxDocumentSize,
+		Network: network, Address: *a, Options: s.Options, UserAgent: o.userAgent,
+		Memory: o.memory.Owner(s.Account()), MaxDocument: o.config.holder.Load().CouchDB.MaxDocumentSize,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", spec.Mask(a.URL), err)
@@ -53,8 +84,8 @@ func (r *Replicator) open(s *spec.Spec, a *spec.Address) (side, error) {
 }
 
 // allowed refuses addresses that the configuration does not allow.
-func (r *Replicator) allowed(a *spec.Address) error {
-	p := &r.config().Peers
+func (o *opener) allowed(a *spec.Address) error {
+	p := &o.config.config().Peers
 	for _, use := range []struct {
 		address, what string
 		schemes       []string
@@ -67,27 +98,20 @@ func (r *Replicator) allowed(a *spec.Address) error {
 	return nil
 }
 
-// connections are those to other servers, made with certain settings.
-type connections struct {
-	sync.Mutex
-	tls     remote.TLS
-	network *remote.Network // nil: none was needed yet
-}
-
 // network returns what databases of other servers share. Those that were opened
 // before the settings changed go on with what they have.
-func (r *Replicator) network() (*remote.Network, error) {
-	p := &r.config().Peers
+func (o *opener) network() (*remote.Network, error) {
+	p := &o.config.config().Peers
 	tls := remote.TLS{
 		Verify: p.VerifyTLS, TrustedFile: p.TrustedCAFile, CertFile: p.CertFile, KeyFile: p.KeyFile, Password: p.KeyPassword, Depth: p.TLSMaxDepth,
 	}
-	c := &r.connections
+	c := &o.mu
 	c.Lock()
 	defer c.Unlock()
 	if c.network != nil && c.tls == tls {
 		return c.network, nil
 	}
-	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: tls, Dial: r.o.Dial, Figures: &r.stats.network})
+	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: tls, Dial: o.dial, Figures: o.figures})
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +123,8 @@ func (r *Replicator) network() (*remote.Network, error) {
 }
 
 // hangUp closes the connections to other servers.
-func (r *Replicator) hangUp() {
-	c := &r.connections
+func (o *opener) hangUp() {
+	c := &o.mu
 	c.Lock()
 	defer c.Unlock()
 	if c.network != nil {
@@ -111,7 +135,7 @@ func (r *Replicator) hangUp() {
 // own returns the name of the database that an address means when it is a URL of
 // the HTTP interface of this node, or of another node of the cluster, without a
 // proxy.
-func (r *Replicator) own(a *spec.Address) (name string, ok bool) {
+func (o *opener) own(a *spec.Address) (name string, ok bool) {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Scheme != "http" || a.Proxy != "" {
 		return "", false
@@ -124,19 +148,19 @@ func (r *Replicator) own(a *spec.Address) (name string, ok bool) {
 	if port == "" {
 		port = "80"
 	}
-	return name, r.listensAt(u.Hostname(), port)
+	return name, o.listensAt(u.Hostname(), port)
 }
 
 // listensAt reports whether a host and port are those of the HTTP interface of
 // this node, or what the metadata say of those of another one.
-func (r *Replicator) listensAt(host, port string) bool {
-	if at := r.o.Listening(); at != nil {
+func (o *opener) listensAt(host, port string) bool {
+	if at := o.listening(); at != nil {
 		bound, boundPort, err := net.SplitHostPort(at.String())
 		if err == nil && boundPort == port && reaches(host, bound) {
 			return true
 		}
 	}
-	nodes := r.o.Meta.Nodes()
+	nodes := o.meta.Nodes()
 	if len(nodes) < 2 {
 		return false
 	}
@@ -166,8 +190,8 @@ func reaches(host, bound string) bool {
 	return ip.Equal(at) || at.IsUnspecified() && ip.IsLoopback()
 }
 
-// identify tells on whose account an address of this cluster is opened.
-func (r *Replicator) identify(ctx context.Context, account string, a *spec.Address) (shard.User, error) {
+// account tells on whose account an address of this cluster is opened.
+func (o *opener) account(ctx context.Context, account string, a *spec.Address) (shard.User, error) {
 	h := http.Header{}
 	for _, header := range a.Headers {
 		h.Add(header[0], header[1])
@@ -175,7 +199,7 @@ func (r *Replicator) identify(ctx context.Context, account string, a *spec.Addre
 	if a.Username != "" || a.Password != "" {
 		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(a.Username+":"+a.Password)))
 	}
-	u, err := r.o.Identify(ctx, account, h)
+	u, err := o.identify(ctx, account, h)
 	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.BadAuthorization) {
 		return u, endpoint.AuthError(fault.Reason(err))
 	}
@@ -184,12 +208,12 @@ func (r *Replicator) identify(ctx context.Context, account string, a *spec.Addre
 
 // filterCode returns the text of the function that selects documents; empty when
 // there is none, or when it is a built-in one.
-func (r *Replicator) filterCode(ctx context.Context, s *spec.Spec) (string, error) {
+func (o *opener) filterCode(ctx context.Context, s *spec.Spec) (string, error) {
 	design, name, ok := strings.Cut(s.Filter.Function, "/")
 	if !ok {
 		return "", nil
 	}
-	source, err := r.open(s, &s.Source)
+	source, err := o.open(s, &s.Source)
 	if err != nil {
 		return "", err
 	}

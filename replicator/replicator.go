@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -14,8 +13,6 @@ import (
 	"divan/cluster/meta"
 	"divan/replicator/local"
 	"divan/replicator/ownership"
-	"divan/replicator/scheduler"
-	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/memory"
 )
@@ -46,79 +43,80 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Replicator runs the replications of this node. It is safe for concurrent use.
-//
-// LOCKS: mu guards the documents; the runner has its own, which is taken while mu
-// is held, never the other way round. Nothing is read or written while one is
-// held.
+// Replicator runs the replications of this node. Its parts are safe for concurrent
+// use.
 type Replicator struct {
-	o      Options
-	log    *zap.Logger
-	runner *scheduler.Runner
-	wake   chan struct{} // has one token when the resolver is to look
-	adrift chan *Request // to be handed over
-	stats  counters
+	Jobs      *Jobs
+	Requests  *Requests
+	Documents *Documents
 
-	connections connections
-
-	mu struct {
-		sync.Mutex
-		docs     map[docKey]*document
-		watching map[string]*watcher // by replicator database
-	}
+	config   *config.Holder
+	meta     *meta.Meta
+	owners   *ownership.Table
+	opener   *opener
+	watchers *watchers
+	stats    *counters
 }
 
 // New returns a replicator; nothing runs before Run.
 func New(o Options) *Replicator {
-	r := &Replicator{o: o, log: o.Logger, wake: make(chan struct{}, 1), adrift: make(chan *Request, maxAdrift)}
-	r.mu.docs = map[docKey]*document{}
-	r.mu.watching = map[string]*watcher{}
-	r.runner = scheduler.NewRunner(scheduler.RunnerOptions{
-		Settings: r.settings, Jitter: func() time.Duration { return r.config().StartupJitter }, Describe: describe,
+	stats, set := &counters{}, settings{o.Config}
+	open := newOpener(&o, &stats.network)
+	jobs := newJobs(&o, open, &stats.runs)
+	docs := newDocuments(&o, open, jobs, &stateWriter{
+		coordinator: o.Coordinator, owners: o.Owners, config: set, stats: stats, log: o.Logger,
 	})
-	return r
+	return &Replicator{
+		Jobs: jobs, Requests: newRequests(&o, open, jobs), Documents: docs,
+		config: o.Config, meta: o.Meta, owners: o.Owners, opener: open, watchers: newWatchers(&o, docs, stats), stats: stats,
+	}
 }
 
 // Run runs replications until ctx ends, and waits until they have stopped.
 func (r *Replicator) Run(ctx context.Context) error {
-	cancel := r.o.Config.Subscribe(func(_, _ *config.Snapshot) { r.runner.Changed() })
+	cancel := r.config.Subscribe(func(_, _ *config.Snapshot) { r.Jobs.runner.Changed() })
 	defer cancel()
 	var running sync.WaitGroup
-	defer r.hangUp()
+	defer r.opener.hangUp()
 	defer running.Wait()
-	running.Go(func() { _ = r.runner.Run(ctx) }) // it has no error
-	running.Go(func() { r.resolve(ctx) })
+	running.Go(func() { _ = r.Jobs.runner.Run(ctx) }) // it has no error
+	running.Go(func() { r.Documents.resolve(ctx) })
 	running.Go(func() { r.followOwners(ctx) })
-	running.Go(func() { r.handOver(ctx) })
-	if err := r.o.Meta.WaitReady(ctx); err != nil {
+	running.Go(func() { r.Requests.handOver(ctx) })
+	if err := r.meta.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	r.watchAll(ctx)
+	r.watchers.watchAll(ctx)
 	return nil
 }
 
-func (r *Replicator) config() *config.Replicator { return &r.o.Config.Load().Replicator }
-
-// settings are those of the scheduler.
-func (r *Replicator) settings() scheduler.Settings {
-	c := r.config()
-	return scheduler.Settings{
-		MaxJobs: c.MaxJobs, MaxChurn: c.MaxChurn, MaxHistory: c.MaxHistory, Interval: c.Interval, HealthThreshold: c.HealthThreshold,
-		Sharing: scheduler.Sharing{UsageCoeff: c.Shares.UsageCoeff, PriorityCoeff: c.Shares.PriorityCoeff, Shares: c.Shares.Of},
+// followOwners stops what belongs to other nodes now, and has documents read
+// again when this node got slots, until ctx ends.
+func (r *Replicator) followOwners(ctx context.Context) {
+	var terms [meta.SlotCount]uint64 // of the slots of this node; 0: another one's
+	for {
+		changed := r.owners.Changed()
+		more := false
+		for slot := range terms {
+			term, mine := r.owners.Mine(slot)
+			if !mine {
+				term = 0
+			}
+			more = more || term != 0 && term != terms[slot]
+			terms[slot] = term
+		}
+		r.Documents.stopLost(&terms)
+		r.Requests.stopLost(&terms)
+		if more {
+			r.watchers.readAgain()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
-
-// defaults returns the values of what a user's request may leave out.
-func (r *Replicator) defaults(u shard.User) spec.Defaults {
-	t := &r.config().Transfer
-	return spec.Defaults{User: u, Options: spec.Options{
-		UseCheckpoints: t.UseCheckpoints, CheckpointInterval: t.CheckpointInterval, UseBulkGet: t.UseBulkGet,
-		Workers: t.Workers, BatchSize: t.BatchSize, Connections: t.Connections, ConnectionTimeout: t.ConnectionTimeout, Retries: t.Retries,
-	}}
-}
-
-// uuid is that of the cluster, which is part of the ids of replications.
-func (r *Replicator) uuid() string { return r.o.Config.Load().CouchDB.UUID }

@@ -24,7 +24,7 @@ const (
 )
 
 // failedAttempt notes that the replication of a document cannot begin. The
-// caller holds mu.
+// caller holds Documents.mu.
 func (d *document) failedAttempt(reason string, now time.Time) {
 	longest := attemptPause << min(d.attempts, maxAttemptDoubling)
 	d.attempts++
@@ -32,15 +32,15 @@ func (d *document) failedAttempt(reason string, now time.Time) {
 }
 
 // poke has the resolver look soon.
-func (r *Replicator) poke() {
+func (s *Documents) poke() {
 	select {
-	case r.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
 // resolve finds ids until ctx ends.
-func (r *Replicator) resolve(ctx context.Context) {
+func (s *Documents) resolve(ctx context.Context) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	free := make(chan struct{}, resolvers)
@@ -50,15 +50,15 @@ func (r *Replicator) resolve(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
+		case <-s.wake:
 		case <-timer.C:
 		}
-		due, next := r.due(time.Now(), cap(free)-len(free))
+		due, next := s.due(time.Now(), cap(free)-len(free))
 		for _, d := range due {
 			free <- struct{}{} // there is room: no other goroutine takes any
 			reading.Go(func() {
-				defer func() { <-free; r.poke() }()
-				r.resolveOne(ctx, d)
+				defer func() { <-free; s.poke() }()
+				s.resolveOne(ctx, d)
 			})
 		}
 		timer.Stop()
@@ -72,10 +72,10 @@ func (r *Replicator) resolve(ctx context.Context) {
 // as being read. next is when others will be due; zero: unknown. Documents that wait to run come
 // first: a silent source holds up the goroutine that reads from it for long, and documents whose
 // replications run or whose reading failed before can wait for their turn.
-func (r *Replicator) due(now time.Time, most int) (out []*document, next time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range r.mu.docs {
+func (s *Documents) due(now time.Time, most int) (out []*document, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.mu.docs {
 		switch {
 		case d.resolving || d.job != nil && !d.filtered():
 		case !d.due.After(now):
@@ -95,7 +95,7 @@ func (r *Replicator) due(now time.Time, most int) (out []*document, next time.Ti
 }
 
 // patience tells how well a document can wait for its filter function. The caller
-// holds mu.
+// holds Documents.mu.
 func (d *document) patience() int {
 	if d.job != nil {
 		return maxAttemptDoubling
@@ -105,42 +105,42 @@ func (d *document) patience() int {
 
 // resolveOne finds the id of the replication of a document, and starts it when
 // that is another one than before.
-func (r *Replicator) resolveOne(ctx context.Context, d *document) {
-	r.mu.Lock()
+func (s *Documents) resolveOne(ctx context.Context, d *document) {
+	s.mu.Lock()
 	failed := d.failed
-	r.mu.Unlock()
+	s.mu.Unlock()
 	if failed != "" {
-		r.fail(ctx, d, failed)
+		s.fail(ctx, d, failed)
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	code, err := r.filterCode(limited, d.spec)
-	r.mu.Lock()
+	code, err := s.opener.filterCode(limited, d.spec)
+	s.mu.Lock()
 	d.resolving = false
 	j, now := d.job, time.Now()
 	d.due = now.Add(rereadAfter)
 	switch {
-	case r.mu.docs[d.key] != d || ctx.Err() != nil:
-		r.mu.Unlock()
+	case s.mu.docs[d.key] != d || ctx.Err() != nil:
+		s.mu.Unlock()
 		return
 	case err != nil:
 		if j == nil { // else it goes on with the one it has
 			d.failedAttempt(describe(err), now)
 		}
-		r.mu.Unlock()
+		s.mu.Unlock()
 		return
 	}
-	id := d.spec.ID(r.uuid(), code)
+	id := d.spec.ID(s.config.uuid(), code)
 	if j != nil && j.id == id {
-		r.mu.Unlock()
+		s.mu.Unlock()
 		return
 	}
 	d.job = nil
 	d.resolving = true
-	r.mu.Unlock()
+	s.mu.Unlock()
 	if j != nil {
-		r.runner.Remove(&j.Job)
+		s.jobs.runner.Remove(&j.Job)
 	}
-	r.start(ctx, d, id)
+	s.start(ctx, d, id)
 }

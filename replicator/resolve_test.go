@@ -14,12 +14,12 @@ import (
 func TestFreshDocumentsComeFirst(t *testing.T) {
 	now := time.Now()
 	filtered := &spec.Spec{Filter: endpoint.Filter{Function: "d/f"}}
-	r := &Replicator{}
-	r.mu.docs = map[docKey]*document{}
+	s := &Documents{}
+	s.mu.docs = map[docKey]*document{}
 	add := func(id string, d document) *document {
 		d.key = docKey{"_replicator", id}
 		d.spec = filtered
-		r.mu.docs[d.key] = &d
+		s.mu.docs[d.key] = &d
 		return &d
 	}
 	for i := range 50 {
@@ -29,7 +29,7 @@ func TestFreshDocumentsComeFirst(t *testing.T) {
 	fresh := add("fresh", document{})
 	later := add("later", document{due: now.Add(time.Minute)})
 	for _, want := range []int{0, 1, 3, 97} {
-		got, next := r.due(now, want)
+		got, next := s.due(now, want)
 		if len(got) != want || want == 1 && got[0] != fresh || !next.Equal(later.due) {
 			t.Errorf("%d documents, not %d; the next at %v", len(got), want, next)
 		}
@@ -39,7 +39,7 @@ func TestFreshDocumentsComeFirst(t *testing.T) {
 			}
 		}
 	}
-	if got, _ := r.due(now, 100); len(got) != 0 {
+	if got, _ := s.due(now, 100); len(got) != 0 {
 		t.Errorf("%d documents are read twice", len(got))
 	}
 }

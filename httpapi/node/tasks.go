@@ -23,7 +23,7 @@ func ownTasks(a *core.API, dst []byte) []byte {
 		}
 	}
 	if a.Deps.Replicator != nil {
-		own = a.Deps.Replicator.AppendTasks(own)
+		own = a.Deps.Replicator.Jobs.AppendTasks(own)
 	}
 	return append(dst, own...)
 }

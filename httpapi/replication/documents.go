@@ -53,7 +53,7 @@ func getDoc(c *core.Call, db, id string) error {
 	if err != nil {
 		return err
 	}
-	row, ok := c.API.Deps.Replicator.Document(db, id)
+	row, ok := c.API.Deps.Replicator.Documents.Get(db, id)
 	if ok {
 		return c.Response.SendJSON(http.StatusOK, row.JSON)
 	}
@@ -88,7 +88,7 @@ func listDocs(c *core.Call, db string) error {
 		return err
 	}
 	running := map[string]replicator.Row{}
-	for _, row := range c.API.Deps.Replicator.Documents(db) {
+	for _, row := range c.API.Deps.Replicator.Documents.Of(db) {
 		running[row.ID] = row
 	}
 	for _, body := range others(c, "/_scheduler/docs/"+url.PathEscape(db)) {
@@ -170,12 +170,12 @@ func wantedStates(c *core.Call) ([]string, error) {
 // getNodeDocs answers GET /_node/{name}/_scheduler/docs/{db}: the documents whose
 // replications this node runs.
 func getNodeDocs(c *core.Call) error {
-	return sendRows(c, c.API.Deps.Replicator.Documents(c.Path[4]))
+	return sendRows(c, c.API.Deps.Replicator.Documents.Of(c.Path[4]))
 }
 
 // getNodeDoc answers GET /_node/{name}/_scheduler/docs/{db}/{id}.
 func getNodeDoc(c *core.Call) error {
-	row, ok := c.API.Deps.Replicator.Document(c.Path[4], c.Path[5])
+	row, ok := c.API.Deps.Replicator.Documents.Get(c.Path[4], c.Path[5])
 	if !ok {
 		return errMissing()
 	}

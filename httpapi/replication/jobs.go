@@ -78,7 +78,7 @@ func getJobs(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	rows := c.API.Deps.Replicator.Jobs()
+	rows := c.API.Deps.Replicator.Jobs.All()
 	for _, body := range others(c, "/_scheduler/jobs") {
 		rows = append(rows, rowsOf(body, "id")...)
 	}
@@ -106,7 +106,7 @@ func number(c *core.Call, name string, unset int) (int, error) {
 // getJob answers GET /_scheduler/jobs/{id}.
 func getJob(c *core.Call) error {
 	id := jobID(c.Path[2])
-	if row, ok := c.API.Deps.Replicator.Job(id); ok {
+	if row, ok := c.API.Deps.Replicator.Jobs.Get(id); ok {
 		return c.Response.SendJSON(http.StatusOK, row.JSON)
 	}
 	if found := others(c, "/_scheduler/jobs/"+url.PathEscape(id)); len(found) > 0 {
@@ -121,11 +121,11 @@ func jobID(segment string) string { return strings.ReplaceAll(segment, " ", "+")
 func errMissing() error { return fault.New(fault.NotFound, "missing") }
 
 // getNodeJobs answers GET /_node/{name}/_scheduler/jobs.
-func getNodeJobs(c *core.Call) error { return sendRows(c, c.API.Deps.Replicator.Jobs()) }
+func getNodeJobs(c *core.Call) error { return sendRows(c, c.API.Deps.Replicator.Jobs.All()) }
 
 // getNodeJob answers GET /_node/{name}/_scheduler/jobs/{id}.
 func getNodeJob(c *core.Call) error {
-	row, ok := c.API.Deps.Replicator.Job(jobID(c.Path[4]))
+	row, ok := c.API.Deps.Replicator.Jobs.Get(jobID(c.Path[4]))
 	if !ok {
 		return errMissing()
 	}

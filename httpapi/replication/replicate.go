@@ -45,7 +45,7 @@ const (
 
 // attempt has the node do what is asked for that it belongs to now, and answers.
 func attempt(ctx context.Context, c *core.Call, q *replicator.Request) error {
-	node, err := c.API.Deps.Replicator.Node(ctx, q)
+	node, err := c.API.Deps.Replicator.Requests.Node(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -86,19 +86,19 @@ func request(c *core.Call) (*replicator.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := c.API.Deps.Replicator.Request(c.Request.Context(), body, c.User)
+	q, err := c.API.Deps.Replicator.Requests.Parse(c.Request.Context(), body, c.User)
 	return q, failure(err)
 }
 
 // carryOut does what is asked for, here.
 func carryOut(ctx context.Context, c *core.Call, q *replicator.Request) error {
 	if q.Cancel {
-		if err := c.API.Deps.Replicator.Cancel(q); err != nil {
+		if err := c.API.Deps.Replicator.Requests.Cancel(q); err != nil {
 			return err
 		}
 		return sendAccepted(c, http.StatusOK, q.ID)
 	}
-	result, err := c.API.Deps.Replicator.Start(ctx, q)
+	result, err := c.API.Deps.Replicator.Requests.Start(ctx, q)
 	switch {
 	case err != nil:
 		return failure(err)
