@@ -41,7 +41,7 @@ func (f *fetch) bulkOnce(ctx context.Context) error {
 	if f.inline {
 		q.query += "&attachments=true"
 	}
-	a, err := f.db.do(ctx, &q)
+	a, err := f.db.client.do(ctx, &q)
 	if err != nil {
 		return err
 	}
@@ -52,9 +52,9 @@ func (f *fetch) bulkOnce(ctx context.Context) error {
 		f.leave()
 		return broken(a.Body.Close())
 	default:
-		return f.db.refusal(a)
+		return f.db.client.refusal(a)
 	}
-	l := list{stream: f.db.stream(ctx, a.Body, f.db.maxValue), member: "results", other: func(string, []byte) error { return nil }}
+	l := list{stream: f.db.client.stream(ctx, a.Body, f.db.maxValue), member: "results", other: func(string, []byte) error { return nil }}
 	defer l.close()
 	ids := make(map[string]*endpoint.Wanted, len(f.wanted))
 	most := resultsMore

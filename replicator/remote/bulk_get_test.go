@@ -26,7 +26,7 @@ func TestFetchEndless(t *testing.T) {
 		if !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), "more results") {
 			t.Errorf("error: %v", err)
 		}
-		if got := len(p.requests()); got != 1+d.options.Retries {
+		if got := len(p.requests()); got != 1+d.client.options.Retries {
 			t.Errorf("asked %d times", got)
 		}
 	})

@@ -100,7 +100,7 @@ func (d *Database) takeData(a *endpoint.Attachment, s *doc.AttachmentSpec) error
 	}
 	a.Length = int64(len(data))
 	if a.Gzip {
-		if data, err = d.net.compress(data); err != nil {
+		if data, err = d.client.net.compress(data); err != nil {
 			return err
 		}
 	}

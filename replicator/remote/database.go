@@ -2,21 +2,16 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"divan/replicator/endpoint"
 	"divan/replicator/spec"
 	"divan/storage/doc"
-	"divan/storage/fault"
 	"divan/storage/memory"
-	"divan/storage/pause"
 )
 
 // Options say which database it is, and how it is asked.
@@ -33,19 +28,9 @@ type Options struct {
 
 // Database is a database of another server. It is safe for concurrent use.
 type Database struct {
-	net       *Network
-	url       string // with a slash at its end, and without credentials
-	base      *url.URL
-	host      string // for limiters: scheme and host
-	proxy     *url.URL
-	headers   [][2]string
-	session   *session // nil: without an account
-	options   spec.Options
-	userAgent string
-	slots     chan struct{} // has an entry for each request under way
-	readers   chan struct{} // has an entry for each document that is read by itself
-	memory    *memory.Owner
-	maxValue  int // bytes of a document with all that travels with it
+	client   *client
+	readers  chan struct{} // has an entry for each document that is read by itself
+	maxValue int           // bytes of a document with all that travels with it
 
 	instance atomic.Value // string: instance_start_time as Info has seen it last
 
@@ -62,44 +47,21 @@ var (
 
 // New returns the database. The error says that its address is none; no request is sent yet.
 func New(o Options) (*Database, error) {
-	base, err := url.Parse(o.Address.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fault.Newf(fault.BadRequest, "%q is no address of a database", o.Address.URL)
+	c, err := newClient(&o)
+	if err != nil {
+		return nil, err
 	}
-	d := &Database{
-		net: o.Network, url: strings.TrimRight(o.Address.URL, "/") + "/", base: base,
-		host: base.Scheme + "://" + base.Host, headers: o.Address.Headers,
-		options: o.Options, userAgent: o.UserAgent, memory: o.Memory, maxValue: maxUnlimited,
-	}
+	d := &Database{client: c, readers: make(chan struct{}, readersOf(c.options.Connections)), maxValue: maxUnlimited}
 	if n := o.MaxDocument; 0 < n && n < maxUnlimited-besideBody {
 		d.maxValue = int(n) + besideBody
-	}
-	if o.Address.Proxy != "" {
-		if d.proxy, err = url.Parse(o.Address.Proxy); err != nil {
-			return nil, fault.New(fault.BadRequest, "the proxy has no proper address")
-		}
-	}
-	d.options.Connections = max(1, d.options.Connections)
-	if d.options.ConnectionTimeout <= 0 {
-		d.options.ConnectionTimeout = dialTimeout
-	}
-	d.slots = make(chan struct{}, d.options.Connections)
-	d.readers = make(chan struct{}, readersOf(d.options.Connections))
-	if o.Address.Username != "" || o.Address.Password != "" {
-		d.session = d.net.openSession(sessionKey{d.root(), o.Address.Username, o.Address.Password, o.Address.Proxy})
 	}
 	return d, nil
 }
 
-// root is the URL of the server: what is above the database.
-func (d *Database) root() string {
-	return d.url[:strings.LastIndexByte(strings.TrimRight(d.url, "/"), '/')+1]
-}
-
 // Close implements endpoint.Database.
 func (d *Database) Close() error {
-	if d.session != nil {
-		d.net.closeSession(d.session)
+	if d.client.session != nil {
+		d.client.net.closeSession(d.client.session)
 	}
 	return nil
 }
@@ -112,103 +74,14 @@ const (
 	maxUnlimited = 256 << 20
 )
 
-// The limits of answers that are read as a whole, in bytes: of the description of a database, and
-// for each byte of the request. A server may compress an answer of any size to nearly nothing.
-const (
-	maxAnswer        = 1 << 20
-	maxAnswerPerByte = 64
-)
-
-// readAll reads up to limit bytes, which are counted as they come.
-func readAll(ctx context.Context, hold *memory.Hold, r io.Reader, limit int) ([]byte, error) {
-	buf := make([]byte, 0, streamStart)
-	for {
-		giveWay(cap(buf))
-		n, err := r.Read(buf[len(buf):min(cap(buf), len(buf)+streamMost)])
-		buf = buf[:len(buf)+n]
-		if len(buf) > limit {
-			return nil, tooLong("the answer", limit)
-		}
-		if errors.Is(err, io.EOF) {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(buf) < cap(buf) {
-			continue
-		}
-		size := min(2*cap(buf), max(limit, cap(buf))+1)
-		if err := hold.Take(ctx, endpoint.MemoryFactor*int64(size-cap(buf))); err != nil {
-			return nil, endpoint.NoMemory("the answer", err)
-		}
-		buf = enlarged(buf, size)
-	}
-}
-
-// read asks, and returns the whole of an answer of success. The status tells
-// what else it was; then text is nil and the answer is open. It asks again when an
-// answer breaks off, as do does when there is none.
-func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer, err error) {
-	for broken := 0; ; broken++ {
-		if a, err = d.do(ctx, q); err != nil {
-			return nil, nil, err
-		}
-		if a.status >= http.StatusMultipleChoices {
-			return nil, a, nil
-		}
-		if text, err = d.readAnswer(ctx, q, a); err == nil {
-			return text, a, nil
-		}
-		if errors.Is(err, memory.ErrFull) || errors.Is(err, memory.ErrNever) {
-			return nil, nil, err
-		}
-		if ctx.Err() != nil || errors.Is(err, errLong) || q.stream != nil || broken >= d.options.Retries {
-			return nil, nil, unread("the answer to "+q.method+" "+d.url+q.path, err)
-		}
-		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// readAnswer reads the whole of an answer and closes it.
-func (d *Database) readAnswer(ctx context.Context, q *request, a *answer) ([]byte, error) {
-	hold := q.hold
-	if hold == nil {
-		own := d.memory.Hold()
-		defer own.Release()
-		hold = &own
-	}
-	hold.Release() // of an answer that broke off
-	text, err := readAll(ctx, hold, a.Body, max(q.limit, maxAnswer)+maxAnswerPerByte*len(q.body))
-	return text, errors.Join(err, a.Body.Close())
-}
-
-// unopened is the error of an answer that says that the database cannot be
-// used.
-func (d *Database) unopened(a *answer) error {
-	err := d.refusal(a)
-	var f *fault.Error
-	switch {
-	case errors.As(err, &f) && f.Code == endpoint.CodeAuth, a.status >= http.StatusInternalServerError, a.status == http.StatusTooManyRequests:
-		return err
-	case a.status == http.StatusUnauthorized:
-		return endpoint.Unauthorized(d.url)
-	case a.status == http.StatusForbidden:
-		return endpoint.Forbidden(d.url)
-	}
-	return endpoint.NoDatabase(d.url)
-}
-
 // Info implements endpoint.Database.
 func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodGet})
 	if err != nil {
 		return endpoint.Info{}, err
 	}
 	if text == nil {
-		return endpoint.Info{}, d.unopened(a)
+		return endpoint.Info{}, d.client.unopened(a)
 	}
 	var info endpoint.Info
 	err = doc.EachMember(text, func(name string, value []byte) error {
@@ -226,7 +99,7 @@ func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
 		return nil
 	})
 	if err != nil { // some other server answers
-		return endpoint.Info{}, endpoint.NoDatabase(d.url)
+		return endpoint.Info{}, endpoint.NoDatabase(d.client.url)
 	}
 	d.instance.Store(info.InstanceStart)
 	return info, nil
@@ -254,16 +127,16 @@ func unsigned(value []byte) (uint64, bool) {
 
 // Local implements endpoint.Database.
 func (d *Database) Local(ctx context.Context, id string) (body []byte, rev string, err error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: doc.LocalPrefix + escape(id), limit: d.maxValue})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodGet, path: doc.LocalPrefix + escape(id), limit: d.maxValue})
 	if err != nil {
 		return nil, "", err
 	}
 	if text == nil {
-		return nil, "", d.refusal(a)
+		return nil, "", d.client.refusal(a)
 	}
 	e, err := doc.ParseEnvelope(text)
 	if err != nil {
-		return nil, "", fmt.Errorf("_local/%s of %s: %w", id, d.url, err)
+		return nil, "", fmt.Errorf("_local/%s of %s: %w", id, d.client.url, err)
 	}
 	return e.Body, e.RevText, nil
 }
@@ -282,12 +155,12 @@ func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (s
 	} else {
 		text = append(text, '}')
 	}
-	answer, a, err := d.read(ctx, &request{method: http.MethodPut, path: doc.LocalPrefix + escape(id), body: text})
+	answer, a, err := d.client.read(ctx, &request{method: http.MethodPut, path: doc.LocalPrefix + escape(id), body: text})
 	if err != nil {
 		return "", err
 	}
 	if answer == nil {
-		return "", d.refusal(a)
+		return "", d.client.refusal(a)
 	}
 	newRev, _ := doc.Unquote(doc.Lookup(answer, "rev"))
 	return newRev, nil
@@ -296,12 +169,12 @@ func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (s
 // Commit implements endpoint.Database. A server that has no such request has
 // nothing to wait for.
 func (d *Database) Commit(ctx context.Context) (string, error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_ensure_full_commit", body: []byte("{}")})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodPost, path: "_ensure_full_commit", body: []byte("{}")})
 	if err != nil {
 		return "", err
 	}
 	if text == nil && !unsupported(a.status) {
-		return "", d.refusal(a)
+		return "", d.client.refusal(a)
 	}
 	if text == nil {
 		_ = a.Body.Close() // it says no more than its status
@@ -342,12 +215,12 @@ func docPath(id string) string {
 
 // Design implements endpoint.Source.
 func (d *Database) Design(ctx context.Context, id string) ([]byte, error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: docPath(id), limit: d.maxValue})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodGet, path: docPath(id), limit: d.maxValue})
 	if err != nil {
 		return nil, err
 	}
 	if text == nil {
-		return nil, d.refusal(a)
+		return nil, d.client.refusal(a)
 	}
 	return text, nil
 }
@@ -355,12 +228,12 @@ func (d *Database) Design(ctx context.Context, id string) ([]byte, error) {
 // Pending implements endpoint.Source. A server before CouchDB 2 tells only
 // where its changes end.
 func (d *Database) Pending(ctx context.Context, since endpoint.Seq) (int64, error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: "_changes", query: "limit=0&since=" + sinceParam(since)})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodGet, path: "_changes", query: "limit=0&since=" + sinceParam(since)})
 	if err != nil {
 		return -1, err
 	}
 	if text == nil {
-		return -1, d.refusal(a)
+		return -1, d.client.refusal(a)
 	}
 	if n, ok := unsigned(doc.Lookup(text, "pending")); ok {
 		// A limit of 0 acts like one of 1, and the row is not pending any more.
@@ -387,13 +260,4 @@ func sinceParam(since endpoint.Seq) string {
 		return "0"
 	}
 	return url.QueryEscape(textOf([]byte(since)))
-}
-
-// heartbeat is how often a feed shows a sign of life.
-func (d *Database) heartbeat(asked time.Duration) time.Duration {
-	most := d.options.ConnectionTimeout / 3
-	if asked <= 0 {
-		return most
-	}
-	return min(asked, most)
 }

@@ -23,11 +23,11 @@ const maxURL = 7000
 // feed is the changes of the database. It goes on where it was when the
 // connection breaks.
 type feed struct {
-	db   *Database
-	q    endpoint.ChangesQuery
-	last endpoint.Seq
-	end  endpoint.Seq // last_seq of the answer that is open: it may stand before the changes
-	revs []doc.Rev    // room for revisions of further rows
+	client *client
+	q      endpoint.ChangesQuery
+	last   endpoint.Seq
+	end    endpoint.Seq // last_seq of the answer that is open: it may stand before the changes
+	revs   []doc.Rev    // room for revisions of further rows
 
 	answer *answer // nil: not open
 	list   list
@@ -42,7 +42,7 @@ type feed struct {
 
 // Changes implements endpoint.Source.
 func (d *Database) Changes(ctx context.Context, q endpoint.ChangesQuery) (endpoint.Feed, error) {
-	f := &feed{db: d, q: q, last: q.Since}
+	f := &feed{client: d.client, q: q, last: q.Since}
 	err := f.open(ctx)
 	f.release()
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *feed) open(ctx context.Context) error {
 		return err
 	}
 	f.answer, f.cancel = a, cancel
-	f.list = list{stream: f.db.stream(life, a.Body, maxRow), member: "results", other: f.member}
+	f.list = list{stream: f.client.stream(life, a.Body, maxRow), member: "results", other: f.member}
 	f.bind(ctx)
 	return nil
 }
@@ -117,13 +117,13 @@ func (f *feed) open(ctx context.Context) error {
 // refused is the error of an answer that is no feed.
 func (f *feed) refused(a *answer) error {
 	if f.q.Filter.Function != "" && a.status == http.StatusNotFound {
-		return f.db.refusal(a) // it may be the filter that is missing
+		return f.client.refusal(a) // it may be the filter that is missing
 	}
 	switch a.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return f.db.unopened(a)
+		return f.client.unopened(a)
 	}
-	return f.db.refusal(a)
+	return f.client.refusal(a)
 }
 
 // ask sends the request.
@@ -134,16 +134,16 @@ func (f *feed) ask(ctx context.Context) (*answer, error) {
 		if body != nil {
 			q.query += "&doc_ids=" + url.QueryEscape(string(doc.Lookup(body, "doc_ids")))
 		}
-		return f.db.do(ctx, q)
+		return f.client.do(ctx, q)
 	}
 	post := *q
 	post.method, post.body = http.MethodPost, body
-	a, err := f.db.do(ctx, &post)
+	a, err := f.client.do(ctx, &post)
 	if err != nil || a.status != http.StatusMethodNotAllowed && a.status != http.StatusNotImplemented || f.q.Filter.Selector != nil {
 		return a, err
 	}
 	if err := a.Body.Close(); err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "changes of "+f.db.url, err)
+		return nil, fault.Wrap(fault.Unavailable, "changes of "+f.client.url, err)
 	}
 	f.getOnly = true
 	return f.ask(ctx)
@@ -182,7 +182,7 @@ func (f *feed) query() string {
 	}
 	b.WriteString("&style=" + style)
 	b.WriteString("&since=" + sinceParam(f.last))
-	b.WriteString("&heartbeat=" + strconv.FormatInt(f.db.heartbeat(f.q.Heartbeat).Milliseconds(), 10))
+	b.WriteString("&heartbeat=" + strconv.FormatInt(f.client.heartbeat(f.q.Heartbeat).Milliseconds(), 10))
 	// A feed that waits has to name the place of each change: there may be no
 	// further one for long.
 	if f.q.Batch > 1 && !f.q.Continuous {
@@ -287,12 +287,12 @@ func (f *feed) stopped(err error) error {
 		f.idle++
 		return nil
 	case errors.Is(err, errLong): // it would be so again
-		return unread("the changes of "+f.db.url, err)
+		return unread("the changes of "+f.client.url, err)
 	case errors.Is(err, memory.ErrFull), errors.Is(err, memory.ErrNever):
 		return err
 	}
-	if f.broken++; f.broken > f.db.options.Retries {
-		return unread("the changes of "+f.db.url, err)
+	if f.broken++; f.broken > f.client.options.Retries {
+		return unread("the changes of "+f.client.url, err)
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func TestChangesLarge(t *testing.T) {
 		if _, err := f.Next(t.Context(), rows); !errors.Is(err, io.EOF) || f.Last() != "5" {
 			t.Errorf("%v, %s", err, f.Last())
 		}
-		size, d.options.Retries = maxRow, 0
+		size, d.client.options.Retries = maxRow, 0
 		if f, err = d.Changes(t.Context(), endpoint.ChangesQuery{}); err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func FuzzChanges(f *testing.F) {
 	f.Add([]byte(`{"results":[{"seq":1,"id":"a\\","changes":[{"rev":"1-x"}]}]}`), 2, false)
 	f.Fuzz(func(t *testing.T, text []byte, step int, continuous bool) {
 		r := &feed{q: endpoint.ChangesQuery{Continuous: continuous}}
-		r.list = list{stream: new(Database).stream(t.Context(), &stutter{text, max(1, step%7)}, maxRow), member: "results", other: r.member}
+		r.list = list{stream: new(client).stream(t.Context(), &stutter{text, max(1, step%7)}, maxRow), member: "results", other: r.member}
 		var rows []endpoint.Change
 		for {
 			var c endpoint.Change
@@ -477,7 +477,7 @@ func BenchmarkChanges(b *testing.B) {
 	b.SetBytes(int64(text.Len() / 1000))
 	b.ReportAllocs()
 	f := &feed{q: endpoint.ChangesQuery{Continuous: true}}
-	f.list = list{stream: new(Database).stream(b.Context(), &circle{text: text.Bytes()}, maxRow), other: f.member}
+	f.list = list{stream: new(client).stream(b.Context(), &circle{text: text.Bytes()}, maxRow), other: f.member}
 	var c endpoint.Change
 	for b.Loop() {
 		if took, err := f.row(&c, true); !took || err != nil {

@@ -71,8 +71,8 @@ func (f *fetch) persist(ctx context.Context, read func(context.Context) error) e
 			return f.failed
 		case !errors.Is(err, errBroken):
 			return err
-		case broken >= f.db.options.Retries:
-			return unread("the documents of "+f.db.url, err)
+		case broken >= f.db.client.options.Retries:
+			return unread("the documents of "+f.db.client.url, err)
 		}
 		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (f *fetch) malformed(text []byte, w *endpoint.Wanted, why error) error {
 func (f *fetch) parse(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 	e, err := doc.ParseEnvelope(text)
 	if err != nil {
-		return nil, f.malformed(text, w, fault.Wrap(fault.KindOf(err), "document "+w.ID+" of "+f.db.url+": "+fault.Reason(err), err))
+		return nil, f.malformed(text, w, fault.Wrap(fault.KindOf(err), "document "+w.ID+" of "+f.db.client.url+": "+fault.Reason(err), err))
 	}
 	d := &endpoint.Doc{ID: e.ID, Path: e.Path(), Deleted: e.Deleted, Body: e.Body}
 	if d.ID != w.ID || len(d.Path.IDs) == 0 {
@@ -214,7 +214,7 @@ func (f *fetch) one(ctx context.Context, w *endpoint.Wanted) error {
 
 // open asks for some revisions of a document.
 func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) error {
-	a, err := f.db.do(ctx, &request{
+	a, err := f.db.client.do(ctx, &request{
 		method: http.MethodGet, path: docPath(w.ID), query: query, accept: "multipart/mixed",
 	})
 	if err != nil {
@@ -224,10 +224,10 @@ func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) erro
 		return f.gone(a)
 	}
 	if a.status != http.StatusOK {
-		return f.db.refusal(a)
+		return f.db.client.refusal(a)
 	}
 	contentType := a.header.Get("Content-Type")
-	r := revisions{fetch: f, wanted: w, hold: f.db.memory.Hold()}
+	r := revisions{fetch: f, wanted: w, hold: f.db.client.memory.Hold()}
 	defer r.hold.Release()
 	if parts, partsErr := docformat.NewParts(a.Body, contentType, "multipart/mixed"); partsErr == nil {
 		err = r.parts(ctx, parts)
@@ -249,10 +249,10 @@ func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) erro
 
 // gone tells a document that is not there from a database that is not there.
 func (f *fetch) gone(a *answer) error {
-	err := f.db.refusal(a)
+	err := f.db.client.refusal(a)
 	switch fault.Reason(err) {
 	case "no_db_file", "Database does not exist.":
-		return endpoint.NoDatabase(f.db.url)
+		return endpoint.NoDatabase(f.db.client.url)
 	}
 	return nil
 }

@@ -111,8 +111,8 @@ func TestFetchSideBySideFails(t *testing.T) {
 func (p *peer) over(connections int) *Database {
 	p.t.Helper()
 	d := p.open(spec.Address{})
-	d.options.Connections = connections
-	d.slots = make(chan struct{}, connections)
+	d.client.options.Connections = connections
+	d.client.slots = make(chan struct{}, connections)
 	d.readers = make(chan struct{}, readersOf(connections))
 	return d
 }

@@ -367,7 +367,7 @@ func TestFetchCut(t *testing.T) {
 		with(t, o.ServeHTTP, func(t *testing.T, p *peer) {
 			t.Helper()
 			d := p.open(spec.Address{})
-			d.options.Retries = 1000
+			d.client.options.Retries = 1000
 			cut := 0
 			p.wrap = func(c net.Conn) net.Conn {
 				cut++
@@ -496,7 +496,7 @@ func TestFetchGarbage(t *testing.T) {
 				if !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), tc.why) || !strings.Contains(fault.Reason(err), peerURL) {
 					t.Errorf("reason %q: %v", fault.Reason(err), err)
 				}
-				if got := len(p.requests()); got != 1+d.options.Retries {
+				if got := len(p.requests()); got != 1+d.client.options.Retries {
 					t.Errorf("asked %d times", got)
 				}
 			})
@@ -554,7 +554,7 @@ func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--o"+b.String()+"\r\n--o--"), 3)
 	f.Add([]byte("--o\r\nContent-Type: application/json\r\n\r\n"+s.json(false, nil)+"\r\n--o\r\n\r\n{\"missing\":\"1-x\"}\r\n--o--"), 1)
 	f.Fuzz(func(t *testing.T, text []byte, step int) {
-		one := &fetch{db: &Database{url: "http://x/", maxValue: maxUnlimited}, take: func(d *endpoint.Doc, c endpoint.Contents) error {
+		one := &fetch{db: &Database{client: &client{url: "http://x/"}, maxValue: maxUnlimited}, take: func(d *endpoint.Doc, c endpoint.Contents) error {
 			if d.ID != "doc" || len(d.Path.IDs) == 0 {
 				t.Errorf("%+v", d)
 			}

@@ -26,7 +26,7 @@ func TestFigures(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f := db.net.figures
+		f := db.client.net.figures
 		if f.Requests.Load() != 3 || f.FailedResponses.Load() != 1 || f.Responses.Load() != 2 || f.StreamResponses.Load() != 0 {
 			t.Errorf("%d requests, %d failed, %d good, %d of feeds", f.Requests.Load(), f.FailedResponses.Load(), f.Responses.Load(), f.StreamResponses.Load())
 		}

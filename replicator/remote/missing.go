@@ -25,17 +25,17 @@ func (d *Database) Create(ctx context.Context, o endpoint.CreateOptions) error {
 		}
 		q.query += url.QueryEscape(p[0]) + "=" + url.QueryEscape(p[1])
 	}
-	text, a, err := d.read(ctx, &q)
+	text, a, err := d.client.read(ctx, &q)
 	if err != nil || text != nil {
 		return err
 	}
 	switch {
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden,
 		a.status == http.StatusTooManyRequests, a.status >= http.StatusInternalServerError:
-		return d.unopened(a)
+		return d.client.unopened(a)
 	}
 	if err := a.Body.Close(); err != nil {
-		return fault.Wrap(fault.Unavailable, "create "+d.url, err)
+		return fault.Wrap(fault.Unavailable, "create "+d.client.url, err)
 	}
 	return nil
 }
@@ -51,9 +51,9 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		body = append(body, ':')
 		body = docformat.AppendRevs(body, ids[i].Revs)
 	}
-	hold := d.memory.Hold()
+	hold := d.client.memory.Hold()
 	defer hold.Release()
-	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}'), hold: &hold})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}'), hold: &hold})
 	if errors.Is(err, errLong) { // fewer at once may do
 		return nil, fault.Wrap(fault.RequestTooLarge, fault.Reason(err), err)
 	}
@@ -61,7 +61,7 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		return nil, err
 	}
 	if text == nil {
-		return nil, d.refusal(a)
+		return nil, d.client.refusal(a)
 	}
 	asked := make(map[string][]doc.Rev, len(ids))
 	for i := range ids {
@@ -92,7 +92,7 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("_revs_diff of %s: %w", d.url, err)
+		return nil, fmt.Errorf("_revs_diff of %s: %w", d.client.url, err)
 	}
 	return out, nil
 }

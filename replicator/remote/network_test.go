@@ -146,7 +146,7 @@ func TestProxies(t *testing.T) {
 			if err != nil || info.Name != "/db/" || !slices.Equal(seen, []string{want}) {
 				t.Errorf("%s: %+v %v, seen %q", scheme, info, err, seen)
 			}
-			d.net.Close()
+			d.client.net.Close()
 		})
 	}
 }

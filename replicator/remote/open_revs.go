@@ -19,7 +19,7 @@ import (
 // into an address, and how many those are. Ancestors that do not fit are left
 // out, the oldest first: more contents come than would have to.
 func (f *fetch) openRevs(w *endpoint.Wanted, revs []doc.Rev) (query string, asked int) {
-	room := maxURL - len(f.db.url) - len(docPath(w.ID)) - 100
+	room := maxURL - len(f.db.client.url) - len(docPath(w.ID)) - 100
 	var since []doc.Rev
 	if !f.whole {
 		since = slices.Clone(w.Ancestors)
@@ -73,7 +73,7 @@ func (r *revisions) parts(ctx context.Context, parts *docformat.Parts) error {
 }
 
 func (r *revisions) part(ctx context.Context, part *docformat.Part) error {
-	text := r.db.memory.Hold()
+	text := r.db.client.memory.Hold()
 	defer text.Release()
 	read := func(from io.Reader) ([]byte, error) { return readAll(ctx, &text, from, r.db.maxValue) }
 	contentType := part.Header.Get("Content-Type")
@@ -148,7 +148,7 @@ func (r *revisions) related(part io.Reader, contentType string, read func(io.Rea
 
 // array reads the documents of a server that answers JSON. None holds content.
 func (r *revisions) array(ctx context.Context, body io.Reader) error {
-	l := list{stream: r.db.stream(ctx, body, r.db.maxValue)}
+	l := list{stream: r.db.client.stream(ctx, body, r.db.maxValue)}
 	defer l.close()
 	for {
 		text, err := l.next()
@@ -188,7 +188,7 @@ func (f *fetch) separately(ctx context.Context, d *endpoint.Doc) *contents {
 
 // attachment opens the content of one attachment.
 func (d *Database) attachment(ctx context.Context, one *endpoint.Doc, name string) (io.ReadCloser, error) {
-	a, err := d.do(ctx, &request{
+	a, err := d.client.do(ctx, &request{
 		method: http.MethodGet, path: docPath(one.ID) + "/" + escape(name),
 		query: "rev=" + url.QueryEscape(one.Path.Rev().String()), accept: "*/*", asIs: true,
 	})
@@ -196,7 +196,7 @@ func (d *Database) attachment(ctx context.Context, one *endpoint.Doc, name strin
 		return nil, err
 	}
 	if a.status != http.StatusOK {
-		return nil, d.refusal(a)
+		return nil, d.client.refusal(a)
 	}
 	return a.Body, nil
 }

@@ -43,7 +43,7 @@ func shortened(text string) string {
 }
 
 // refusal is the error that an answer stands for; it closes the answer.
-func (d *Database) refusal(a *answer) error {
+func (c *client) refusal(a *answer) error {
 	text, err := io.ReadAll(io.LimitReader(a.Body, maxRefusal))
 	if err = errors.Join(err, a.Body.Close()); err != nil && len(text) == 0 {
 		text = nil // the status says enough
@@ -52,14 +52,14 @@ func (d *Database) refusal(a *answer) error {
 	if reason == "" {
 		reason = http.StatusText(a.status)
 	}
-	if a.status == http.StatusUnauthorized && d.session != nil {
-		if why := d.session.refusal(); why != "" {
-			return endpoint.AuthError("session of " + d.session.user + " at " + d.session.root + "_session: " + why)
+	if a.status == http.StatusUnauthorized && c.session != nil {
+		if why := c.session.refusal(); why != "" {
+			return endpoint.AuthError("session of " + c.session.user + " at " + c.session.root + "_session: " + why)
 		}
 	}
 	return &fault.Error{
 		Kind: kindOf(a.status), Code: name, Reason: reason,
-		Err: fmt.Errorf("%s answered %d", d.url, a.status),
+		Err: fmt.Errorf("%s answered %d", c.url, a.status),
 	}
 }
 

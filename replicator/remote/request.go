@@ -64,17 +64,17 @@ type answer struct {
 
 // do asks, repeats what is worth repeating, and returns the last answer. An
 // error says that there was none.
-func (d *Database) do(ctx context.Context, q *request) (*answer, error) {
+func (c *client) do(ctx context.Context, q *request) (*answer, error) {
 	release := func() {}
 	if !q.feed {
 		select {
-		case d.slots <- struct{}{}:
-			release = func() { <-d.slots }
+		case c.slots <- struct{}{}:
+			release = func() { <-c.slots }
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	a, err := d.persist(ctx, q)
+	a, err := c.persist(ctx, q)
 	if err != nil {
 		release()
 		return nil, err
@@ -84,21 +84,21 @@ func (d *Database) do(ctx context.Context, q *request) (*answer, error) {
 }
 
 // persist makes the attempts that a request is worth.
-func (d *Database) persist(ctx context.Context, q *request) (*answer, error) {
-	try := attempts{db: d, left: d.options.Retries, where: d.url + q.path}
+func (c *client) persist(ctx context.Context, q *request) (*answer, error) {
+	try := attempts{client: c, left: c.options.Retries, where: c.url + q.path}
 	if q.path == rootPath {
-		try.where = d.root()
+		try.where = c.root()
 	}
 	if q.query != "" {
 		try.where += "?" + q.query
 	}
 	for {
-		if l := d.net.limiterOf(d.host); l != nil {
+		if l := c.net.limiterOf(c.host); l != nil {
 			if err := try.slow(ctx, l.delay()); err != nil {
 				return nil, err
 			}
 		}
-		a, cookie, err := d.once(ctx, q, try.where)
+		a, cookie, err := c.once(ctx, q, try.where)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -126,7 +126,7 @@ func (d *Database) persist(ctx context.Context, q *request) (*answer, error) {
 
 // attempts is how often a request was made and what for.
 type attempts struct {
-	db        *Database
+	client    *client
 	where     string
 	left      int           // attempts
 	made      int           // failed ones
@@ -139,7 +139,7 @@ type attempts struct {
 // slow waits for an overloaded host.
 func (t *attempts) slow(ctx context.Context, d time.Duration) error {
 	if t.slowed += d; t.slowed > slowEnough {
-		return fault.Newf(fault.Unavailable, "%s takes no more requests for now", t.db.url)
+		return fault.Newf(fault.Unavailable, "%s takes no more requests for now", t.client.url)
 	}
 	return pause.For(ctx, d)
 }
@@ -162,7 +162,7 @@ func (t *attempts) failed(ctx context.Context, q *request, err error) error {
 		if errors.Is(err, errSilent) {
 			kind = fault.Timeout
 		}
-		return fault.Wrap(kind, q.method+" "+t.db.url+q.path+" got no answer ("+cause(err)+")", err)
+		return fault.Wrap(kind, q.method+" "+t.client.url+q.path+" got no answer ("+cause(err)+")", err)
 	}
 	return pause.For(ctx, t.wait)
 }
@@ -198,7 +198,7 @@ func (t *attempts) judge(ctx context.Context, q *request, a *answer, cookie stri
 	t.wait = 0
 	switch code := a.status; {
 	case code == http.StatusTooManyRequests:
-		t.db.net.overloaded(t.db.host)
+		t.client.net.overloaded(t.client.host)
 		if q.stream != nil {
 			return false, nil
 		}
@@ -210,14 +210,14 @@ func (t *attempts) judge(ctx context.Context, q *request, a *answer, cookie stri
 		t.wait = max(t.wait, min(retryAfter(a.header), retryMost))
 		return true, nil
 	}
-	t.db.net.answered(t.db.host)
+	t.client.net.answered(t.client.host)
 	switch a.status {
 	case http.StatusUnauthorized:
-		if t.loggedIn || t.db.session == nil || !t.db.session.expire(cookie) {
+		if t.loggedIn || t.client.session == nil || !t.client.session.expire(cookie) {
 			return false, nil
 		}
 		if q.stream != nil { // this is no judgement of the document
-			return false, fault.Newf(fault.Unavailable, "the session at %s has ended", t.db.url)
+			return false, fault.Newf(fault.Unavailable, "the session at %s has ended", t.client.url)
 		}
 		t.loggedIn = true
 		return true, nil
@@ -233,17 +233,17 @@ func (t *attempts) redirected(q *request, a *answer) (bool, error) {
 		return false, nil
 	}
 	if t.redirects++; t.redirects > maxRedirects {
-		return false, fault.Newf(fault.Unavailable, "%s redirects in circles", t.db.url)
+		return false, fault.Newf(fault.Unavailable, "%s redirects in circles", t.client.url)
 	}
 	from, err := url.Parse(t.where)
 	if err == nil {
 		from, err = from.Parse(a.header.Get("Location"))
 	}
 	if err != nil {
-		return false, fault.Wrap(fault.Unavailable, t.db.url+" redirects to no address", err)
+		return false, fault.Wrap(fault.Unavailable, t.client.url+" redirects to no address", err)
 	}
 	if strings.HasPrefix(t.where, "https:") && from.Scheme != "https" {
-		return false, fault.Newf(fault.Unavailable, "%s redirects to an address without TLS", t.db.url)
+		return false, fault.Newf(fault.Unavailable, "%s redirects to an address without TLS", t.client.url)
 	}
 	t.where = from.String()
 	if a.status == http.StatusSeeOther && q.method != http.MethodHead {
@@ -268,63 +268,63 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // once makes one attempt. It returns the session's cookie that was sent with it.
-func (d *Database) once(ctx context.Context, q *request, where string) (*answer, string, error) {
-	w := watch(context.WithValue(ctx, proxyKey{}, d.proxy), d.options.ConnectionTimeout)
+func (c *client) once(ctx context.Context, q *request, where string) (*answer, string, error) {
+	w := watch(context.WithValue(ctx, proxyKey{}, c.proxy), c.options.ConnectionTimeout)
 	ended := false
 	defer func() {
 		if !ended {
 			w.close()
 		}
 	}()
-	r, err := d.build(w, q, where)
+	r, err := c.build(w, q, where)
 	if err != nil {
 		return nil, "", err
 	}
-	cookie, err := d.authorize(w, r)
+	cookie, err := c.authorize(w, r)
 	if err != nil {
 		return nil, "", w.cause(err)
 	}
-	got, err := d.send(w, r, q.feed) //nolint:bodyclose // the answer's Body closes it
+	got, err := c.send(w, r, q.feed) //nolint:bodyclose // the answer's Body closes it
 	if err != nil {
 		return nil, "", w.cause(err)
 	}
-	if d.session != nil && d.home(r.URL) {
-		d.session.renewed(got)
+	if c.session != nil && c.home(r.URL) {
+		c.session.renewed(got)
 		if got.StatusCode != http.StatusUnauthorized {
-			d.session.accepted(cookie)
+			c.session.accepted(cookie)
 		}
 	}
 	ended = true
-	body := &download{body: got.Body, w: w, limit: d.options.ConnectionTimeout}
+	body := &download{body: got.Body, w: w, limit: c.options.ConnectionTimeout}
 	return &answer{status: got.StatusCode, header: got.Header, Body: body}, cookie, nil
 }
 
 // send makes one round trip. Once the connection stands, the server has time.
-func (d *Database) send(w *watchdog, r *http.Request, feed bool) (*http.Response, error) {
-	limit := d.options.ConnectionTimeout
+func (c *client) send(w *watchdog, r *http.Request, feed bool) (*http.Response, error) {
+	limit := c.options.ConnectionTimeout
 	if !feed {
 		limit *= patience
 	}
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		d.net.figures.ConnectionsUsed.Add(1)
+		c.net.figures.ConnectionsUsed.Add(1)
 		w.moved(limit)
 	}})
-	got, err := d.net.transport.RoundTrip(r.WithContext(ctx))
+	got, err := c.net.transport.RoundTrip(r.WithContext(ctx))
 	w.pause()
 	status := 0
 	if err == nil {
 		status = got.StatusCode
 	}
-	d.net.figures.answered(feed, status, err)
+	c.net.figures.answered(feed, status, err)
 	return got, err
 }
 
 // build makes the request without what says who asks.
-func (d *Database) build(w *watchdog, q *request, where string) (*http.Request, error) {
+func (c *client) build(w *watchdog, q *request, where string) (*http.Request, error) {
 	var body io.Reader
 	switch {
 	case q.stream != nil:
-		body = &upload{q.stream, w, patience * d.options.ConnectionTimeout}
+		body = &upload{q.stream, w, patience * c.options.ConnectionTimeout}
 	case q.body != nil:
 		body = bytes.NewReader(q.body)
 	}
@@ -333,7 +333,7 @@ func (d *Database) build(w *watchdog, q *request, where string) (*http.Request, 
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	h := r.Header
-	h["User-Agent"] = []string{d.userAgent}
+	h["User-Agent"] = []string{c.userAgent}
 	switch {
 	case q.stream != nil:
 		h.Set("Content-Type", q.streamType)
@@ -353,30 +353,30 @@ func (d *Database) build(w *watchdog, q *request, where string) (*http.Request, 
 
 // home reports whether a request goes to the server of the database, and not
 // where that one sent it to.
-func (d *Database) home(u *url.URL) bool { return u.Host == d.base.Host && u.Scheme == d.base.Scheme }
+func (c *client) home(u *url.URL) bool { return u.Host == c.base.Host && u.Scheme == c.base.Scheme }
 
 // authorize adds what says who asks, to requests to the database's own server.
-func (d *Database) authorize(w *watchdog, r *http.Request) (string, error) {
-	if !d.home(r.URL) {
+func (c *client) authorize(w *watchdog, r *http.Request) (string, error) {
+	if !c.home(r.URL) {
 		return "", nil
 	}
-	for _, h := range d.headers {
+	for _, h := range c.headers {
 		r.Header.Add(h[0], h[1])
 	}
-	if d.session == nil {
+	if c.session == nil {
 		return "", nil
 	}
-	cookie, err := d.session.login(w.ctx, func(login *http.Request) (*http.Response, error) {
-		login.Header["User-Agent"] = []string{d.userAgent}
-		answer, err := d.send(w, login, true)
-		w.moved(d.options.ConnectionTimeout) // while the answer is read
+	cookie, err := c.session.login(w.ctx, func(login *http.Request) (*http.Response, error) {
+		login.Header["User-Agent"] = []string{c.userAgent}
+		answer, err := c.send(w, login, true)
+		w.moved(c.options.ConnectionTimeout) // while the answer is read
 		return answer, err
 	})
 	if err != nil {
 		return "", err
 	}
 	if cookie == "" {
-		r.SetBasicAuth(d.session.user, d.session.password)
+		r.SetBasicAuth(c.session.user, c.session.password)
 		return "", nil
 	}
 	r.AddCookie(&http.Cookie{Name: sessionCookie, Value: cookie})

@@ -93,7 +93,7 @@ func TestOverload(t *testing.T) {
 		}
 		began = time.Now()
 		asked := 0
-		for d.net.limiterOf(d.host) != nil {
+		for d.client.net.limiterOf(d.client.host) != nil {
 			if _, err := d.Info(t.Context()); err != nil {
 				t.Fatal(err)
 			}

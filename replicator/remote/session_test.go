@@ -74,7 +74,7 @@ func TestSession(t *testing.T) {
 		_ = pause.For(t.Context(), sessionRefresh)
 		info(3)
 		again, err := New(Options{
-			Network: d.net, Address: spec.Address{URL: "http://" + serverIP + ":5984/other/", Username: "j&n", Password: "p=s+ s"},
+			Network: d.client.net, Address: spec.Address{URL: "http://" + serverIP + ":5984/other/", Username: "j&n", Password: "p=s+ s"},
 			Options: spec.Options{ConnectionTimeout: time.Second},
 		})
 		if err != nil {
@@ -83,7 +83,7 @@ func TestSession(t *testing.T) {
 		if _, err := again.Info(t.Context()); err != nil || a.logins != 3 {
 			t.Errorf("another database: %d logins, %v", a.logins, err)
 		}
-		if err := again.Close(); err != nil || len(d.net.mu.sessions) != 1 {
+		if err := again.Close(); err != nil || len(d.client.net.mu.sessions) != 1 {
 			t.Error("the session of two databases ends with the first")
 		}
 		a.rotate = true

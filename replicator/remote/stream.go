@@ -48,8 +48,8 @@ type stream struct {
 }
 
 // stream returns one for an answer whose values have at most limit bytes.
-func (d *Database) stream(ctx context.Context, r io.Reader, limit int) *stream {
-	return &stream{ctx: ctx, r: r, hold: d.memory.Hold(), limit: limit, buf: make([]byte, streamStart)}
+func (c *client) stream(ctx context.Context, r io.Reader, limit int) *stream {
+	return &stream{ctx: ctx, r: r, hold: c.memory.Hold(), limit: limit, buf: make([]byte, streamStart)}
 }
 
 // close gives the buffer back.

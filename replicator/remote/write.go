@@ -60,7 +60,7 @@ func (d *Database) apart(a endpoint.Attachment) bool {
 	case !compressible(a.ContentType):
 		return true
 	}
-	again, err := d.net.compress(content)
+	again, err := d.client.net.compress(content)
 	return err != nil || !bytes.Equal(again, a.Data)
 }
 
@@ -91,14 +91,14 @@ func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoi
 			return nil, err
 		}
 	}
-	hold := d.memory.Hold()
+	hold := d.client.memory.Hold()
 	defer hold.Release()
-	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_bulk_docs", body: append(body, "]}"...), hold: &hold})
+	text, a, err := d.client.read(ctx, &request{method: http.MethodPost, path: "_bulk_docs", body: append(body, "]}"...), hold: &hold})
 	if err != nil {
 		return nil, err
 	}
 	if text == nil && a.status != http.StatusExpectationFailed {
-		err := d.refusal(a)
+		err := d.client.refusal(a)
 		if fault.Is(err, fault.MissingStub) {
 			return d.writeStubs(ctx, docs, err)
 		}
@@ -107,12 +107,12 @@ func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoi
 	if text == nil { // 417: a validation function of an old server refused some of them
 		text, err = readAll(ctx, &hold, a.Body, maxAnswer+maxAnswerPerByte*len(body))
 		if err = errors.Join(err, a.Body.Close()); err != nil {
-			return nil, unread("the answer of "+d.url+"_bulk_docs", err)
+			return nil, unread("the answer of "+d.client.url+"_bulk_docs", err)
 		}
 	}
 	if a.status == http.StatusAccepted {
 		// Fewer copies than a majority have them: they may be gone tomorrow.
-		return nil, fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
+		return nil, fault.Newf(fault.Unavailable, "%s has not enough copies", d.client.url)
 	}
 	return refusals(text, docs)
 }

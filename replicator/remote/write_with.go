@@ -48,7 +48,7 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 	pr, pw := io.Pipe()
 	var sender sync.WaitGroup
 	sender.Go(func() { pw.CloseWithError(m.Write(ctx, pw, source)) })
-	text, a, err := d.read(ctx, &request{
+	text, a, err := d.client.read(ctx, &request{
 		method: http.MethodPut, path: docPath(one.ID), query: "new_edits=false",
 		stream: pr, streamType: m.ContentType(), size: m.Size(),
 	})
@@ -63,12 +63,12 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 	case err != nil:
 		return err
 	case text == nil:
-		return d.judge(ctx, d.refusal(a))
+		return d.judge(ctx, d.client.refusal(a))
 	case a.status == http.StatusAccepted:
-		return fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
+		return fault.Newf(fault.Unavailable, "%s has not enough copies", d.client.url)
 	}
 	if text = bytes.TrimSpace(text); !doc.IsObject(text) && !doc.IsArray(text) { // PouchDB Server answers []
-		return fault.Newf(fault.Unavailable, "%s answers %d, but not as a database does: %.40q", d.url, a.status, text)
+		return fault.Newf(fault.Unavailable, "%s answers %d, but not as a database does: %.40q", d.client.url, a.status, text)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (d *Database) judge(ctx context.Context, refusal error) error {
 		return refusal
 	}
 	if _, err := d.Info(ctx); err != nil {
-		return fault.Wrap(fault.Unavailable, "write to "+d.url, errors.Join(refusal, err))
+		return fault.Wrap(fault.Unavailable, "write to "+d.client.url, errors.Join(refusal, err))
 	}
 	return refusal
 }
@@ -165,7 +165,7 @@ func (d *Database) inflates(ctx context.Context, one *endpoint.Doc) (bool, error
 		return false, nil
 	}
 	if d.coding.Load() == codingUnknown {
-		text, a, err := d.read(ctx, &request{method: http.MethodGet, path: rootPath})
+		text, a, err := d.client.read(ctx, &request{method: http.MethodGet, path: rootPath})
 		if err != nil {
 			return false, err
 		}
