@@ -53,29 +53,11 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 			r.request(missing{p[0], p[1]}, want)
 		}
 	case opDigest:
-		return digest(ctx, r.o.Local, &m)
+		return digest(ctx, r.local, &m)
 	case opFilled:
-		r.filledBy(&m)
+		r.joins.filledBy(&m)
 	default:
 		return nil, fault.New(fault.BadRequest, "unknown request to repair")
 	}
 	return []byte("{}"), nil
-}
-
-// ask sends a message to another node and returns the answer.
-func (r *Repair) ask(ctx context.Context, node string, m message) ([]byte, error) {
-	text, _ := json.Marshal(m) // strings and numbers: it cannot fail
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if node == r.o.Node {
-		return r.Answer(ctx, node, text)
-	}
-	return r.o.Ask(ctx, node, Service, text)
-}
-
-// tellFilled tells a node that its joining copy has everything that this node's full copy
-// had.
-func (r *Repair) tellFilled(ctx context.Context, p pair, o role) error {
-	_, err := r.ask(ctx, p.node, message{Op: opFilled, Copy: p.target(), Target: o.target, Source: o.source, Known: o.known})
-	return err
 }

@@ -2,11 +2,7 @@ package repair
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // maxHints bounds the hints for other nodes that wait to be sent. One that is
@@ -16,7 +12,7 @@ const maxHints = 10_000
 // Updated is told that a copy of this node has changed (shard.Options.OnUpdate).
 // It does not block.
 func (r *Repair) Updated(name string) {
-	if r.o.Peers == nil && !r.o.Meta.Databases().AnyChanging() {
+	if r.layout.peers == nil && !r.layout.meta.Databases().AnyChanging() {
 		return
 	}
 	r.mu.Lock()
@@ -64,7 +60,7 @@ func (r *Repair) Sync(ctx context.Context, copies []string) error {
 // request asks for pushes from copies of this node to one that misses something. It reports
 // false when this node holds no copy to push from.
 func (r *Repair) request(m missing, want func(s *schedule, p pair, now time.Time)) bool {
-	pairs := r.pairsTo(m.copy, m.node)
+	pairs := r.layout.pairsTo(m.copy, m.node)
 	now := time.Now()
 	r.mu.Lock()
 	for _, p := range pairs {
@@ -79,27 +75,11 @@ func (r *Repair) request(m missing, want func(s *schedule, p pair, now time.Time
 func (r *Repair) passOn(ctx context.Context, op string, all map[missing]struct{}) {
 	byNode := make(map[string][][2]string)
 	for m := range all {
-		for _, node := range r.holders(m.copy, m.node) {
-			if node != r.o.Node {
+		for _, node := range r.layout.holders(m.copy, m.node) {
+			if node != r.layout.node {
 				byNode[node] = append(byNode[node], [2]string{m.copy, m.node})
 			}
 		}
 	}
-	r.send(ctx, op, byNode)
-}
-
-// send sends nodes their pairs, to all at once.
-func (r *Repair) send(ctx context.Context, op string, byNode map[string][][2]string) {
-	var wg sync.WaitGroup
-	for node, pairs := range byNode {
-		wg.Go(func() {
-			for part := range slices.Chunk(pairs, maxNames) {
-				if _, err := r.ask(ctx, node, message{Op: op, Pairs: part}); err != nil {
-					r.log.Debug("another node was not asked for pushes", zap.String("node", node), zap.Error(err))
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	r.messenger.send(ctx, op, byNode)
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
+	"divan/shard"
 	"divan/shard/ring"
 )
 
@@ -25,6 +26,14 @@ const (
 //
 // LOCKS: mu guards the map and what is in it.
 type joins struct {
+	node      string // this one
+	meta      Map
+	local     *shard.Local
+	index     func(ctx context.Context, db, copyName string) error // Options.Index
+	messenger *messenger
+	work      *sync.WaitGroup // of the Repair
+	log       *zap.Logger
+
 	mu     sync.Mutex
 	byCopy map[joiner]*joining
 }
@@ -68,14 +77,14 @@ const (
 	indexed
 )
 
-// keepJoining asks for pushes to the joining copies of this node, and proposes that they
+// run asks for pushes to the joining copies of this node, and proposes that they
 // be full when enough have come to their end, until ctx ends.
-func (r *Repair) keepJoining(ctx context.Context) {
+func (j *joins) run(ctx context.Context) {
 	t := time.NewTicker(joinEvery)
 	defer t.Stop()
 	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
-			r.log.Warn("copies that were filled are not full yet", zap.Error(err))
+		if err := j.look(ctx); err != nil && ctx.Err() == nil {
+			j.log.Warn("copies that were filled are not full yet", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -87,38 +96,38 @@ func (r *Repair) keepJoining(ctx context.Context) {
 
 // look asks for the pushes that are missing, proposes what is filled, gives up what can never be
 // full, and forgets what does not join any more.
-func (r *Repair) look(ctx context.Context) error {
+func (j *joins) look(ctx context.Context) error {
 	seen := make(map[joiner]struct{})
 	var plain []meta.CopyChange
 	var together [][]meta.CopyChange
 	asks := make(map[pushRequest]struct{})
-	for db := range r.o.Meta.Databases().Changing() {
+	for db := range j.meta.Databases().Changing() {
 		filled := make(map[uint64][]uint64)
 		for i := range db.Shards {
 			s := &db.Shards[i]
-			one, here := s.CopyOn(r.o.Node)
+			one, here := s.CopyOn(j.node)
 			name := db.CopyName(s.Range)
-			there := here && r.o.Local.Copies.Has(name)
+			there := here && j.local.Copies.Has(name)
 			switch {
-			case here && one.State == ring.StateJoining && ring.Superfluous(db.Shards, s.Range, r.o.Node):
+			case here && one.State == ring.StateJoining && ring.Superfluous(db.Shards, s.Range, j.node):
 				plain = append(plain, changesOf(db, ring.Change{Copy: one.ID, To: ring.StateGone})...)
 			case here && one.State == ring.StateJoining && there: // else it is not made yet
 				seen[joiner{name, one.ID}] = struct{}{}
-				if by := r.lacks(joiner{name, one.ID}, db, s, asks); by != nil && r.indexed(ctx, joiner{name, one.ID}, db, s) {
+				if by := j.lacks(joiner{name, one.ID}, db, s, asks); by != nil && j.indexed(ctx, joiner{name, one.ID}, db, s) {
 					filled[one.ID] = by
 				}
 			case here && one.State == ring.StateLeaving:
 				seen[joiner{name, one.ID}] = struct{}{}
-				if !there || r.left(joiner{name, one.ID}, db, s, asks) {
-					together = append(together, changesOf(db, ring.Left(s, r.o.Node, !there)...))
+				if !there || j.left(joiner{name, one.ID}, db, s, asks) {
+					together = append(together, changesOf(db, ring.Left(s, j.node, !there)...))
 				}
 			case here && one.State == ring.StateFull:
-				if ch, ok := ring.Moved(db.Shards, s, r.o.Node); ok {
+				if ch, ok := ring.Moved(db.Shards, s, j.node); ok {
 					together = append(together, changesOf(db, ch))
 				}
 			}
 		}
-		for _, group := range become(db, r.o.Node, filled) {
+		for _, group := range become(db, j.node, filled) {
 			if len(group) == 1 {
 				plain = append(plain, changesOf(db, group...)...)
 			} else {
@@ -126,25 +135,25 @@ func (r *Repair) look(ctx context.Context) error {
 			}
 		}
 	}
-	r.joins.mu.Lock()
-	for one := range r.joins.byCopy {
+	j.mu.Lock()
+	for one := range j.byCopy {
 		if _, still := seen[one]; !still {
-			delete(r.joins.byCopy, one)
+			delete(j.byCopy, one)
 		}
 	}
-	r.joins.mu.Unlock()
+	j.mu.Unlock()
 	if len(asks) > 0 {
-		r.work.Go(func() { r.askFull(ctx, asks) })
+		j.work.Go(func() { j.askFull(ctx, asks) })
 	}
 	for _, changes := range append(together, plain) {
 		if len(changes) == 0 {
 			continue
 		}
-		if err := r.o.Meta.ChangeCopies(ctx, changes); err != nil {
+		if err := j.meta.ChangeCopies(ctx, changes); err != nil {
 			return err
 		}
 		for i := range changes {
-			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Copy), zap.Stringer("to", changes[i].To))
+			j.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Copy), zap.Stringer("to", changes[i].To))
 		}
 	}
 	return nil
@@ -222,31 +231,31 @@ func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring
 
 // indexed reports whether a copy that is filled may be full as far as its indexes go. Where others leave
 // for it, they are built first: until then those have them. Where a copy was lost, nothing waits for them.
-func (r *Repair) indexed(ctx context.Context, one joiner, db *meta.Database, s *ring.Shard) bool {
-	here, _ := s.CopyOn(r.o.Node)
+func (j *joins) indexed(ctx context.Context, one joiner, db *meta.Database, s *ring.Shard) bool {
+	here, _ := s.CopyOn(j.node)
 	old, moved := s.CopyOn(here.Instead)
-	leaves := moved && old.State.Used() || slices.ContainsFunc(fullOver(db, s.Range), func(f fullCopy) bool { return f.Node == r.o.Node })
-	if r.o.Index == nil || !leaves {
+	leaves := moved && old.State.Used() || slices.ContainsFunc(fullOver(db, s.Range), func(f fullCopy) bool { return f.Node == j.node })
+	if j.index == nil || !leaves {
 		return true
 	}
-	r.joins.mu.Lock()
-	defer r.joins.mu.Unlock()
-	j := r.joins.of(one)
-	if j.index == unindexed && time.Since(j.tried) >= askEvery {
-		j.index, j.tried = underWay, time.Now()
-		r.work.Go(func() {
-			err := r.o.Index(ctx, db.Name, one.name)
-			r.joins.mu.Lock()
-			defer r.joins.mu.Unlock()
-			if j.index = indexed; err != nil {
-				j.index = unindexed
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	state := j.of(one)
+	if state.index == unindexed && time.Since(state.tried) >= askEvery {
+		state.index, state.tried = underWay, time.Now()
+		j.work.Go(func() {
+			err := j.index(ctx, db.Name, one.name)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if state.index = indexed; err != nil {
+				state.index = unindexed
 				if ctx.Err() == nil {
-					r.log.Warn("the indexes of a copy are not built yet", zap.String("copy", one.name), zap.Error(err))
+					j.log.Warn("the indexes of a copy are not built yet", zap.String("copy", one.name), zap.Error(err))
 				}
 			}
 		})
 	}
-	return j.index == indexed
+	return state.index == indexed
 }
 
 // pushRequest is a push that a node is to be asked for: to the copy of that name on that node.
@@ -254,30 +263,30 @@ type pushRequest struct{ by, name, node string }
 
 // lacks adds to asks which nodes are to push to a joining copy now, or returns the full
 // copies that have filled it when they are enough.
-func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) (filled []uint64) {
-	joins, _ := s.CopyOn(r.o.Node)
+func (j *joins) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) (filled []uint64) {
+	joins, _ := s.CopyOn(j.node)
 	now := time.Now()
-	r.joins.mu.Lock()
-	defer r.joins.mu.Unlock()
-	j := r.joins.of(one)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	state := j.of(one)
 	full := fullOver(db, s.Range)
 	for _, f := range full {
-		if j.has(f.ID, db) {
+		if state.has(f.ID, db) {
 			filled = append(filled, f.ID)
 		}
 	}
 	enough := ring.Filled(db.Shards, s.Range, filled)
 	wanting := false // by a copy in whose place it comes
 	for _, f := range full {
-		instead := f.Node == r.o.Node || f.Node == joins.Instead && f.name == one.name
-		wanting = wanting || instead && !j.has(f.ID, db)
+		instead := f.Node == j.node || f.Node == joins.Instead && f.name == one.name
+		wanting = wanting || instead && !state.has(f.ID, db)
 	}
 	if enough && !wanting {
 		return filled
 	}
 	for _, f := range full {
-		if !j.has(f.ID, db) {
-			j.ask(pushRequest{f.Node, one.name, r.o.Node}, db, now, asks)
+		if !state.has(f.ID, db) {
+			state.ask(pushRequest{f.Node, one.name, j.node}, db, now, asks)
 		}
 	}
 	return nil
@@ -285,22 +294,22 @@ func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pu
 
 // left reports whether a copy that leaves has handed all that it has over to the copy that came instead
 // of it, or else to a full copy of each point of its range; otherwise it adds its own pushes to asks.
-func (r *Repair) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) bool {
+func (j *joins) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) bool {
 	now := time.Now()
-	r.joins.mu.Lock()
-	defer r.joins.mu.Unlock()
-	j := r.joins.of(one)
-	heir, moved := s.Heir(r.o.Node)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	state := j.of(one)
+	heir, moved := s.Heir(j.node)
 	if ring.Everywhere(db.Shards, s.Range, func(copies []ring.Copy) bool {
 		return slices.ContainsFunc(copies, func(c ring.Copy) bool {
-			return c.State == ring.StateFull && j.has(c.ID, db) && (!moved || c.ID == heir.ID)
+			return c.State == ring.StateFull && state.has(c.ID, db) && (!moved || c.ID == heir.ID)
 		})
 	}) {
 		return true
 	}
 	for _, f := range fullOver(db, s.Range) {
-		if !j.has(f.ID, db) {
-			j.ask(pushRequest{r.o.Node, f.name, f.Node}, db, now, asks)
+		if !state.has(f.ID, db) {
+			state.ask(pushRequest{j.node, f.name, f.Node}, db, now, asks)
 		}
 	}
 	return false
@@ -352,29 +361,29 @@ func (j *joins) of(one joiner) *joining {
 
 // askFull asks nodes for pushes. One that cannot be asked now is asked again. No pause after
 // failures is waited out: most were because the copy was not made yet.
-func (r *Repair) askFull(ctx context.Context, asks map[pushRequest]struct{}) {
+func (j *joins) askFull(ctx context.Context, asks map[pushRequest]struct{}) {
 	byNode := make(map[string][][2]string)
 	for a := range asks {
 		byNode[a.by] = append(byNode[a.by], [2]string{a.name, a.node})
 	}
-	r.send(ctx, opSync, byNode)
+	j.messenger.send(ctx, opSync, byNode)
 }
 
 // filledBy notes that another copy has brought a joining copy of this node all that it
 // had. A copy that does not join any more is passed over.
-func (r *Repair) filledBy(m *message) {
-	db, one, ok := r.o.Meta.CopyIn(m.Copy, r.o.Node)
+func (j *joins) filledBy(m *message) {
+	db, one, ok := j.meta.CopyIn(m.Copy, j.node)
 	if !ok || one.ID != m.Target || one.State != ring.StateJoining {
 		return
 	}
-	r.joins.mu.Lock()
-	defer r.joins.mu.Unlock()
-	j := r.joins.of(joiner{m.Copy, one.ID})
-	j.filled[m.Source] = m.Known
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	state := j.of(joiner{m.Copy, one.ID})
+	state.filled[m.Source] = m.Known
 	if m.Known < db.FullGeneration { // its node learns of the newer map in a moment: it is asked at the next look
-		for p := range j.asked {
+		for p := range state.asked {
 			if by, ok := db.Copy(m.Copy, p.by); ok && by.ID == m.Source {
-				delete(j.asked, p)
+				delete(state.asked, p)
 			}
 		}
 	}

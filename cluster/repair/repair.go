@@ -3,7 +3,6 @@ package repair
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"divan/cluster/bandwidth"
 	"divan/cluster/config"
 	"divan/cluster/meta"
-	"divan/cluster/meta/dbsetting"
 	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/shard"
@@ -58,9 +56,13 @@ type Options struct {
 // Repair pushes what the copies of this node have to the copies of the same
 // ranges on other nodes. It is safe for concurrent use.
 type Repair struct {
-	o         Options
+	config    *config.Holder
+	local     *shard.Local
+	layout    *layout
+	messenger *messenger
+	pusher    *pusher
+	joins     *joins
 	log       *zap.Logger
-	bandwidth *bandwidth.Limit
 	wake      chan struct{} // there is something new to decide
 	work      sync.WaitGroup
 
@@ -71,7 +73,6 @@ type Repair struct {
 		tell     map[missing]struct{} // hints for other nodes that have not been sent
 		synced   map[pair]uint64      // of the source: what the target is known to have
 	}
-	joins joins
 }
 
 // New returns a Repair that does nothing before Run; what it is told before
@@ -80,36 +81,45 @@ func New(o Options) (*Repair, error) {
 	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Own == nil || o.Config == nil || (o.Peers == nil) != (o.Ask == nil) {
 		return nil, errors.New("repair: Node, Meta, Local, Own and Config are required, and Ask with Peers")
 	}
-	r := &Repair{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
-	if r.log == nil {
-		r.log = zap.NewNop()
+	log := o.Logger
+	if log == nil {
+		log = zap.NewNop()
 	}
-	r.bandwidth = bandwidth.New(func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond })
-	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.pairsFrom)
+	r := &Repair{config: o.Config, local: o.Local, log: log, wake: make(chan struct{}, 1)}
+	r.layout = &layout{node: o.Node, meta: o.Meta, own: o.Own, peers: o.Peers}
+	r.messenger = &messenger{node: o.Node, answer: r.Answer, remote: o.Ask, log: log}
+	r.joins = &joins{
+		node: o.Node, meta: o.Meta, local: o.Local, index: o.Index, messenger: r.messenger, work: &r.work, log: log,
+		byCopy: make(map[joiner]*joining),
+	}
+	r.pusher = &pusher{
+		layout: r.layout, messenger: r.messenger, joins: r.joins, local: o.Local, config: o.Config, synced: r.synced, log: log,
+		bandwidth: bandwidth.New(func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }),
+	}
+	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.layout.pairsFrom)
 	r.mu.entropy = antiEntropy{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[missing]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.joins.byCopy = make(map[joiner]*joining)
 	return r, nil
 }
 
 // Run pushes until ctx ends, and returns when the last push has ended.
 func (r *Repair) Run(ctx context.Context) error {
-	if err := r.o.Meta.WaitReady(ctx); err != nil {
+	if err := r.layout.meta.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil || fault.Is(err, fault.Closed) {
 			return nil
 		}
 		return err
 	}
 	defer r.work.Wait()
-	if r.o.Peers != nil {
-		defer r.o.Peers.Subscribe(r.reached)()
+	if r.layout.peers != nil {
+		defer r.layout.peers.Subscribe(r.reached)()
 	}
 	ctx = wire.ForRepair(ctx)
 	r.mu.Lock()
 	r.mu.entropy.begin("", true)
 	r.mu.Unlock()
-	r.work.Go(func() { r.keepJoining(ctx) })
+	r.work.Go(func() { r.joins.run(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -135,9 +145,9 @@ func (r *Repair) rouse() {
 
 // step starts what is due and returns when something may be due again.
 func (r *Repair) step(ctx context.Context) time.Time {
-	cfg := r.o.Config.Load().Repair
+	cfg := r.config.Load().Repair
 	now := time.Now()
-	dbs := r.o.Meta.Databases()
+	dbs := r.layout.meta.Databases()
 	r.mu.Lock()
 	s := r.mu.schedule
 	s.delay = cfg.SyncDelay
@@ -162,15 +172,15 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	}
 	r.mu.Unlock()
 	for i, it := range begin {
-		if idle[i] && r.copies(it.node) == nil {
+		if idle[i] && r.layout.copies(it.node) == nil {
 			how := nodeAway
-			if !slices.Contains(r.pairsFrom(it.copy), it.pair) { // it will not come back: another has its place
+			if !slices.Contains(r.layout.pairsFrom(it.copy), it.pair) { // it will not come back: another has its place
 				how = vanished
 			}
 			r.ended(it, how)
 			continue
 		}
-		r.work.Go(func() { r.ended(it, r.pushPair(ctx, it)) })
+		r.work.Go(func() { r.ended(it, r.pusher.push(ctx, it)) })
 	}
 	if len(hints) > 0 {
 		r.work.Go(func() { r.passOn(ctx, opMissed, hints) })
@@ -189,117 +199,6 @@ func (r *Repair) ended(it *item, how ending) {
 	r.rouse()
 }
 
-// pushPair does one push of a pair.
-func (r *Repair) pushPair(ctx context.Context, it *item) ending {
-	pairs := r.pairsFrom(it.copy)
-	db, _, _ := r.o.Meta.CopyIn(it.copy, r.o.Node)
-	if db == nil || !slices.Contains(pairs, it.pair) {
-		return vanished
-	}
-	cfg := r.o.Config.Load().Repair
-	source := r.end(db, it.copy, r.o.Node, r.o.Own)
-	target := r.end(db, it.target(), it.node, r.copies(it.node))
-	limits := shard.Limits{Revs: db.Settings[dbsetting.RevsLimit], PurgedInfos: db.Settings[dbsetting.PurgedInfosLimit], Partitioned: db.Partitioned}
-	p := &push{
-		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, followers: pairs,
-		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
-			return r.ask(ctx, it.node, message{Op: opDigest, Copy: it.target(), Since: since, Limit: limit, Seed: &s})
-		},
-	}
-	p.batch, p.bandwidth, p.progress = cfg.BatchSize, r.bandwidth, it.progress
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
-	defer p.progress.stall.Stop()
-	role := r.role(db, it)
-	if fence := (fence{role.fence, db.FullGeneration}); fence.of != 0 && it.drained != fence {
-		// This node knows that the target joins, or the source leaves. What it lets in from here on
-		// gets to the target by itself.
-		if err := r.o.Local.Writes.Drain(ctx); err != nil {
-			return failed
-		}
-		it.drained = fence
-	}
-	o, err := p.run(ctx)
-	if err == nil {
-		r.synced(it, &o)
-	}
-	if err == nil && !o.more && (role.fills || role.leaves) {
-		err = r.taken(ctx, it, p, role)
-	}
-	return r.judge(ctx, it, &o, err)
-}
-
-// taken does what is left when a target has all documents of a source.
-func (r *Repair) taken(ctx context.Context, it *item, p *push, role role) error {
-	if role.leaves {
-		r.joins.handedOver(joiner{it.copy, role.source}, role)
-		return nil
-	}
-	if err := r.bringLocalDocs(ctx, it, p, role); err != nil {
-		return err
-	}
-	return r.tellFilled(ctx, it.pair, role)
-}
-
-// bringLocalDocs makes the local documents of a target those of the source in whose place it comes. Of
-// the others none brings any: each may have what a majority has deleted or replaced since.
-func (r *Repair) bringLocalDocs(ctx context.Context, it *item, p *push, role role) error {
-	span, _ := p.source.Intersect(p.target.Range)
-	switch {
-	case it.node == r.o.Node:
-		return r.o.Local.Clones.LocalDocs(ctx, shard.CloneOptions{
-			Source: it.copy, Target: it.target(), Range: span, Partitioned: p.limits.Partitioned,
-		})
-	case role.moved && it.locals != role.target: // from then on it gets each edit
-		if err := p.copyLocalDocs(ctx); err != nil {
-			return fmt.Errorf("local documents: %w", err)
-		}
-		it.locals = role.target
-	}
-	return nil
-}
-
-// role describes the work of a push besides bringing copies in line.
-type role struct {
-	source, target uint64 // ids of the copies
-	known          uint64 // generation of the map that this node knows
-	fills          bool   // a full copy fills a joining one
-	leaves         bool   // a copy that leaves hands over to a full one
-	moved          bool   // the joining one comes instead of the full one
-	fence          uint64 // id of the one of which this node has to have heard before; 0: none
-}
-
-func (r *Repair) role(db *meta.Database, it *item) role {
-	source, _ := db.Copy(it.copy, r.o.Node)
-	target, there := db.Copy(it.target(), it.node)
-	out := role{
-		source: source.ID, target: target.ID, known: db.Generation,
-		fills:  there && source.State == ring.StateFull && target.State == ring.StateJoining,
-		leaves: there && source.State == ring.StateLeaving && target.State == ring.StateFull,
-	}
-	out.moved = out.fills && target.Instead == r.o.Node && it.to == ""
-	switch {
-	case out.fills:
-		out.fence = target.ID
-	case out.leaves:
-		out.fence = source.ID
-	}
-	return out
-}
-
-// copies returns the copies of a node, nil when it cannot be reached.
-func (r *Repair) copies(node string) replica.Copies {
-	switch {
-	case node == r.o.Node:
-		return r.o.Own
-	case r.o.Peers == nil:
-		return nil
-	default:
-		return r.o.Peers.Copies(node)
-	}
-}
-
 // synced keeps how far a target is.
 func (r *Repair) synced(it *item, o *outcome) {
 	r.mu.Lock()
@@ -310,45 +209,9 @@ func (r *Repair) synced(it *item, o *outcome) {
 	}
 }
 
-// end returns the copy of a database on a node as its map has it.
-func (r *Repair) end(db *meta.Database, name, node string, at replica.Copies) End {
-	c, _ := db.Copy(name, node)
-	rng, _, _, _ := ring.ParseCopyName(name)
-	return End{Node: node, Name: name, Range: rng, Copy: replica.Copy{At: at, To: wire.Addressee{Copy: c.ID, Generation: db.Generation}}}
-}
-
-// errStalled ends a push that makes no progress.
-var errStalled = errors.New("repair: the push makes no progress")
-
-// judge turns what came of a push into an ending.
-func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) ending {
-	switch {
-	case err == nil && o.more:
-		return turnOver
-	case err == nil:
-		return caughtUp
-	case fault.Is(err, fault.NodeDown):
-		return nodeAway
-	case fault.Is(err, fault.NoCopy) && !r.holds(ctx, it.copy):
-		return vanished
-	case quiet(err) && !errors.Is(context.Cause(ctx), errStalled):
-		r.log.Debug("push to another copy is tried again", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))
-		return failed
-	default:
-		r.log.Warn("push to another copy failed", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))
-		return failed
-	}
-}
-
-// holds reports whether the copy is on this node's disk.
-func (r *Repair) holds(ctx context.Context, name string) bool {
-	_, _, err := r.o.Local.Position(ctx, name)
-	return !fault.Is(err, fault.NoCopy)
-}
-
 // reached is told that a node can be reached again, or no longer.
 func (r *Repair) reached(node string, up bool) {
-	if !up || node == r.o.Node {
+	if !up || node == r.layout.node {
 		return
 	}
 	r.mu.Lock()

@@ -101,7 +101,7 @@ func (r *Repair) Lag(ctx context.Context) (total uint64) {
 	}
 	r.mu.Unlock()
 	for p, synced := range away {
-		if _, seq, err := r.o.Local.Position(ctx, p.copy); err == nil {
+		if _, seq, err := r.local.Position(ctx, p.copy); err == nil {
 			total += seq - min(synced, seq)
 		}
 	}
