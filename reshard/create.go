@@ -47,7 +47,7 @@ func (t *Table) Create(ctx context.Context, source *job.Source) (id string, err 
 func (t *Table) admit(source *job.Source) (version uint64, err error) {
 	unfinished := 0
 	for _, e := range t.entries() {
-		_, there := t.database(e.job)
+		_, there := t.dbs.database(e.job)
 		switch {
 		case e.id == source.ID():
 			if there && e.job.State != job.Completed {
@@ -56,7 +56,7 @@ func (t *Table) admit(source *job.Source) (version uint64, err error) {
 			version = e.version
 		case !there: // its database was deleted
 		case e.job.Ended() && !e.job.Removed:
-		case e.job.Removed && len(e.job.Undo(t.see(e.job))) == 0: // its node has only to forget it
+		case e.job.Removed && len(e.job.Undo(t.dbs.see(e.job))) == 0: // its node has only to forget it
 		case e.job.Meets(source):
 			return 0, ErrJobExists
 		case e.job.Runner() == source.Runner():

@@ -107,7 +107,7 @@ func (w *work) steps(ctx context.Context, e *entry) error {
 	unsaved := false
 	rest := newPatience()
 	for at, last := j.Step, (job.Todo{}); ; {
-		seen := t.see(j)
+		seen := t.dbs.see(j)
 		todo := j.Next(seen, at)
 		if todo.Do == job.Finish || todo.Do == job.Fail {
 			return w.end(ctx, e, &todo)
@@ -172,7 +172,7 @@ func (w *work) removeSource(ctx context.Context, j *job.Job) {
 // failed notes that something has failed, and waits until it is tried again; false: it is
 // not.
 func (w *work) failed(ctx context.Context, e *entry, todo *job.Todo, cause error) (again bool, err error) {
-	if _, ok := w.r.table.database(e.job); !ok {
+	if _, ok := w.r.table.dbs.database(e.job); !ok {
 		return true, nil // which is seen next
 	}
 	if unanswered(cause) {
@@ -228,15 +228,15 @@ func (w *work) do(ctx context.Context, j *job.Job, todo *job.Todo) error {
 		}
 		return w.r.o.Map.AddCopies(ctx, j.Database, j.DatabaseID, out)
 	case job.Propose:
-		return w.r.table.propose(ctx, j, todo.Changes)
+		return w.r.table.dbs.propose(ctx, j, todo.Changes)
 	case job.Clone:
-		db, ok := w.r.table.database(j)
+		db, ok := w.r.table.dbs.database(j)
 		if !ok {
 			return nil // which is seen next
 		}
 		return w.cloneAll(ctx, db, j, todo.Ranges)
 	case job.Index, job.Locals:
-		db, ok := w.r.table.database(j)
+		db, ok := w.r.table.dbs.database(j)
 		if !ok {
 			return nil // which is seen next
 		}
@@ -270,7 +270,7 @@ func (w *work) made(ctx context.Context, j *job.Job, name string) (there bool, e
 	ctx, cancel := context.WithTimeout(ctx, madeWithin)
 	defer cancel()
 	for rest := newPatience(); ; {
-		c, ok := w.r.table.target(j, name)
+		c, ok := w.r.table.dbs.target(j, name)
 		if !ok {
 			return false, nil
 		}

@@ -27,7 +27,7 @@ func (t *Table) Remove(ctx context.Context, id string) error {
 			return t.undo(ctx, &e)
 		}
 		if e.job.Type == job.Move { // its node may be away for long
-			return t.propose(ctx, e.job, e.job.Undo(t.see(e.job)))
+			return t.dbs.propose(ctx, e.job, e.job.Undo(t.dbs.see(e.job)))
 		}
 		return nil
 	})
@@ -36,11 +36,11 @@ func (t *Table) Remove(ctx context.Context, id string) error {
 // undo gives up what a removed job has made, as far as that can be done now, and forgets
 // it when nothing is left.
 func (t *Table) undo(ctx context.Context, e *entry) error {
-	changes := e.job.Undo(t.see(e.job))
+	changes := e.job.Undo(t.dbs.see(e.job))
 	if len(changes) == 0 {
 		return t.forget(ctx, e)
 	}
-	return t.propose(ctx, e.job, changes)
+	return t.dbs.propose(ctx, e.job, changes)
 }
 
 func (t *Table) forget(ctx context.Context, e *entry) error {

@@ -198,7 +198,7 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 // inherits reports whether this node forgets a job of a deleted database whose own node is no member any more: each
 // member does, and the first one succeeds.
 func (r *Resharder) inherits(j *job.Job) bool {
-	_, there := r.table.database(j)
+	_, there := r.table.dbs.database(j)
 	_, member := r.o.Map.Node(j.Runner())
 	return !there && !member
 }

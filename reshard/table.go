@@ -48,13 +48,13 @@ const (
 // Table is the jobs of the cluster. It is safe for concurrent use.
 type Table struct {
 	records Records
-	dbs     Map
+	dbs     jobMap
 	config  *config.Holder
 }
 
 // NewTable returns the table that is kept in records.
 func NewTable(r Records, m Map, c *config.Holder) *Table {
-	return &Table{records: r, dbs: m, config: c}
+	return &Table{records: r, dbs: jobMap{m}, config: c}
 }
 
 // State is whether jobs run, in the whole cluster.
@@ -119,7 +119,7 @@ func (t *Table) entry(id string) (entry, bool) {
 // visible reports whether a job can be seen. One that was removed cannot, nor one whose database was deleted: the
 // records of both are forgotten by the node that works on them.
 func (t *Table) visible(j *job.Job) bool {
-	_, there := t.database(j)
+	_, there := t.dbs.database(j)
 	return there && !j.Removed
 }
 
@@ -202,38 +202,6 @@ func (t *Table) change(ctx context.Context, id string, f func(j *job.Job) (chang
 
 // history is how many entries of the history of a job are kept.
 func (t *Table) history() int { return t.config.Load().Reshard.MaxHistory }
-
-// database returns the database of a job; false when it is gone.
-func (t *Table) database(j *job.Job) (*meta.Database, bool) {
-	db, ok := t.dbs.Database(j.Database)
-	return db, ok && db.ID == j.DatabaseID
-}
-
-// target returns what the map has of a target; false when it has nothing.
-func (t *Table) target(j *job.Job, name string) (c ring.Copy, ok bool) {
-	if db, there := t.database(j); there {
-		c, ok = db.Copy(name, j.Node)
-	}
-	return c, ok
-}
-
-// see looks at the map.
-func (t *Table) see(j *job.Job) *job.Seen {
-	db, ok := t.database(j)
-	if !ok {
-		return &job.Seen{}
-	}
-	return j.See(db.Shards)
-}
-
-// propose proposes changes of the map. What may not be is passed over.
-func (t *Table) propose(ctx context.Context, j *job.Job, changes []ring.Change) error {
-	out := make([]meta.CopyChange, len(changes))
-	for i, ch := range changes {
-		out[i] = meta.CopyChange{Name: j.Database, ID: j.DatabaseID, Change: ch}
-	}
-	return t.dbs.ChangeCopies(ctx, out)
-}
 
 // ErrStopped says that no job runs while resharding is stopped.
 var ErrStopped = errors.New("stopped")

@@ -77,7 +77,7 @@ func (r *Rebalancer) plan(ctx context.Context, of scope, jobs []*job.Job) (*Plan
 			f.members[i].Draining = true
 		}
 	}
-	f.sizes, f.away = r.collect(ctx, f.members)
+	f.sizes, f.away = r.sizes.collect(ctx, f.members)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,8 @@ type Options struct {
 
 // Rebalancer moves copies while this node leads. It is safe for concurrent use.
 type Rebalancer struct {
-	o Options
+	o     Options
+	sizes *sizer
 }
 
 // New returns a rebalancer. Nothing is moved before Run.
@@ -60,7 +61,12 @@ func New(o Options) (*Rebalancer, error) {
 		o.Logger == nil || o.Ask == nil || o.Alive == nil || o.Behind == nil {
 		return nil, errors.New("rebalance: an option is missing")
 	}
-	return &Rebalancer{o}, nil
+	return &Rebalancer{o, &sizer{node: o.Node, dbs: o.Map, bytes: o.Bytes, ask: o.Ask, alive: o.Alive}}, nil
+}
+
+// Answer tells another node the sizes of copies of this one: the service "copy_sizes".
+func (r *Rebalancer) Answer(_ context.Context, _ string, request []byte) ([]byte, error) {
+	return r.sizes.answer(request)
 }
 
 const (

@@ -53,19 +53,28 @@ type copyKey struct {
 // sizes are the bytes of copies.
 type sizes map[copyKey]int64
 
-// Answer tells another node the sizes of copies of this one: the service "copy_sizes".
-func (r *Rebalancer) Answer(_ context.Context, _ string, request []byte) ([]byte, error) {
+// sizer finds out how large copies are, on this node and on others.
+type sizer struct {
+	node  string // this one
+	dbs   Map
+	bytes func(copyName string) (int64, error)                                            // Options.Bytes
+	ask   func(ctx context.Context, node, service string, request []byte) ([]byte, error) // Options.Ask
+	alive func(node string) bool
+}
+
+// answer tells another node the sizes of copies of this one: the service "copy_sizes".
+func (s *sizer) answer(request []byte) ([]byte, error) {
 	var q pageRequest
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fault.Wrap(fault.BadRequest, "malformed request for sizes", err)
 	}
-	return json.Marshal(r.ownPage(&q))
+	return json.Marshal(s.ownPage(&q))
 }
 
 // ownPage reads what this node has. A copy that is not there has no size.
-func (r *Rebalancer) ownPage(q *pageRequest) *page {
+func (s *sizer) ownPage(q *pageRequest) *page {
 	out := &page{Sizes: []size{}}
-	dbs := r.o.Map.Databases()
+	dbs := s.dbs.Databases()
 	at := dbs.Index(q.After)
 	n := 0
 	for db := range dbs.Slice(at, dbs.Len()) {
@@ -76,11 +85,11 @@ func (r *Rebalancer) ownPage(q *pageRequest) *page {
 			return out
 		}
 		for i := range db.Shards {
-			c, here := db.Shards[i].CopyOn(r.o.Node)
+			c, here := db.Shards[i].CopyOn(s.node)
 			if !here {
 				continue
 			}
-			if bytes, err := r.o.Bytes(db.CopyName(db.Shards[i].Range)); err == nil {
+			if bytes, err := s.bytes(db.CopyName(db.Shards[i].Range)); err == nil {
 				out.Sizes = append(out.Sizes, size{db.ID, c.ID, bytes})
 			}
 		}
@@ -92,17 +101,17 @@ func (r *Rebalancer) ownPage(q *pageRequest) *page {
 
 // collect asks all members for the sizes of their copies, and returns those that did not answer, sorted: of
 // them nothing is known.
-func (r *Rebalancer) collect(ctx context.Context, nodes []meta.Node) (sizes, []string) {
+func (s *sizer) collect(ctx context.Context, nodes []meta.Node) (sizes, []string) {
 	all, away := sizes{}, []string(nil)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, n := range nodes {
 		asking.Go(func() {
-			err := r.sizesOf(ctx, n.Name, func(p *page) {
+			err := s.sizesOf(ctx, n.Name, func(p *page) {
 				mu.Lock()
 				defer mu.Unlock()
-				for _, s := range p.Sizes {
-					all[copyKey{s.DB, s.Copy}] = s.Bytes
+				for _, one := range p.Sizes {
+					all[copyKey{one.DB, one.Copy}] = one.Bytes
 				}
 			})
 			if err != nil {
@@ -118,9 +127,9 @@ func (r *Rebalancer) collect(ctx context.Context, nodes []meta.Node) (sizes, []s
 }
 
 // sizesOf hands f the sizes of a node, page by page.
-func (r *Rebalancer) sizesOf(ctx context.Context, node string, f func(*page)) error {
+func (s *sizer) sizesOf(ctx context.Context, node string, f func(*page)) error {
 	for q := (&pageRequest{}); ; {
-		p, err := r.askPage(ctx, node, q)
+		p, err := s.askPage(ctx, node, q)
 		if err != nil {
 			return fmt.Errorf("sizes of copies on %s: %w", node, err)
 		}
@@ -132,11 +141,11 @@ func (r *Rebalancer) sizesOf(ctx context.Context, node string, f func(*page)) er
 	}
 }
 
-func (r *Rebalancer) askPage(ctx context.Context, node string, q *pageRequest) (*page, error) {
+func (s *sizer) askPage(ctx context.Context, node string, q *pageRequest) (*page, error) {
 	switch {
-	case node == r.o.Node:
-		return r.ownPage(q), ctx.Err()
-	case !r.o.Alive(node):
+	case node == s.node:
+		return s.ownPage(q), ctx.Err()
+	case !s.alive(node):
 		return nil, fault.Newf(fault.NodeDown, "Node %s cannot be reached.", node)
 	}
 	request, err := json.Marshal(q)
@@ -145,7 +154,7 @@ func (r *Rebalancer) askPage(ctx context.Context, node string, q *pageRequest) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	answer, err := r.o.Ask(ctx, node, Service, request)
+	answer, err := s.ask(ctx, node, Service, request)
 	if err != nil {
 		return nil, err
 	}

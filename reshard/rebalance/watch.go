@@ -160,7 +160,7 @@ func (r *Rebalancer) fillNew(ctx context.Context, w *watch) error {
 
 // splitLarge has shards split of which a copy is larger than so many bytes.
 func (r *Rebalancer) splitLarge(ctx context.Context, above int64) error {
-	known, _ := r.collect(ctx, r.o.Group.Nodes())
+	known, _ := r.sizes.collect(ctx, r.o.Group.Nodes())
 	busy, full := map[[16]byte][]ring.Range{}, map[string]bool{}
 	for _, j := range r.o.Table.Jobs() {
 		if j.State != job.Completed { // what has failed would fail again
