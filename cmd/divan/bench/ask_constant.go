@@ -54,14 +54,14 @@ var errConstantAnswered = errors.New("the constant handler has answered")
 // timedRequests is timed for a workload whose unit is one request. When there is a constant handler, the same
 // clients send it requests of the same kind right before and right after: what else the machine does then
 // slows both.
-func (b *bench) timedRequests(ctx context.Context, r *recorder, newClient func(nr int) client) error {
-	if err := b.askConstant(ctx, r, newClient); err != nil {
+func (c *clients) timedRequests(ctx context.Context, r *recorder, newClient func(nr int) client) error {
+	if err := c.askConstant(ctx, r, newClient); err != nil {
 		return err
 	}
-	if err := b.timed(ctx, r, newClient); err != nil {
+	if err := c.timed(ctx, r, newClient); err != nil {
 		return err
 	}
-	return b.askConstant(ctx, r, newClient)
+	return c.askConstant(ctx, r, newClient)
 }
 
 // constantTime is how long the constant handler is asked before a workload, and again after it: the kernel counts
@@ -71,15 +71,15 @@ func constantTime(duration time.Duration) time.Duration {
 }
 
 // askConstant adds what requests like those of the clients cost the constant handler.
-func (b *bench) askConstant(ctx context.Context, r *recorder, newClient func(nr int) client) error {
-	if b.constant == nil {
+func (c *clients) askConstant(ctx context.Context, r *recorder, newClient func(nr int) client) error {
+	if c.constant == nil {
 		return nil
 	}
-	asked := newRecorder(workload{}, Config{PIDs: []int{b.constant.pid}})
-	err := b.during(ctx, constantTime(b.cfg.Duration), asked, func(nr int) client {
+	asked := newRecorder(workload{}, Config{PIDs: []int{c.constant.pid}})
+	err := c.during(ctx, constantTime(c.duration), asked, func(nr int) client {
 		work := newClient(nr)
 		return func(a *call, i int64) (int64, error) {
-			a.constant = b.constant.client
+			a.constant = c.constant.client
 			_, err := work(a, i)
 			if errors.Is(err, errConstantAnswered) {
 				return 1, nil

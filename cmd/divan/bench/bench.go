@@ -17,12 +17,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // Config says what to load and how hard.
@@ -83,42 +80,45 @@ type Report struct {
 type workload struct {
 	name string
 	unit string
-	run  func(b *bench, ctx context.Context, r *recorder) error
+	of   func(b *bench) work
 }
+
+// work does a workload.
+type work func(ctx context.Context, r *recorder) error
 
 // workloads returns all of them in the order in which they run: the later ones
 // read what the earlier ones wrote.
 func workloads() []workload {
 	return []workload{
-		{"put", "documents", (*bench).put},
-		{"put_one", "documents", (*bench).putOne},
-		{"put_view", "documents", (*bench).putView},
-		{"update", "documents", (*bench).update},
-		{"update_hot", "documents", (*bench).updateHot},
-		{"bulk", "documents", (*bench).bulk},
-		{"get", "documents", (*bench).get},
-		{"get_r1", "documents", (*bench).getR1},
-		{"all_docs", "rows", (*bench).allDocs},
-		{"all_docs_limit_20", "requests", (*bench).allDocsLimit},
-		{"changes", "rows", (*bench).changes},
-		{"view_build", "documents", (*bench).viewBuild},
-		{"view_range", "requests", (*bench).viewRange},
-		{"view_reduce", "requests", (*bench).viewReduce},
-		{"view_group", "requests", (*bench).viewGroup},
-		{"view_fresh", "documents", (*bench).viewFresh},
-		{"find_build", "documents", (*bench).findBuild},
-		{"find", "requests", (*bench).find},
-		{"find_scan", "documents", (*bench).findScan},
-		{"search_build", "documents", (*bench).searchBuild},
-		{"search_term", "requests", (*bench).searchTerm},
-		{"search_phrase", "requests", (*bench).searchPhrase},
-		{"search_facet", "requests", (*bench).searchFacet},
-		{"attachment_put", "bytes", (*bench).attachmentPut},
-		{"attachment_get", "bytes", (*bench).attachmentGet},
-		{"create_database", "databases", (*bench).createDatabases},
-		{"replicate_local", "documents", (*bench).replicateLocal},
-		{replicateHTTP, "documents", (*bench).replicatePeer},
-		{"replicate_idle", "changes", (*bench).replicateIdle},
+		{"put", "documents", func(b *bench) work { return b.writes.put }},
+		{"put_one", "documents", func(b *bench) work { return b.writes.putOne }},
+		{"put_view", "documents", func(b *bench) work { return b.views.put }},
+		{"update", "documents", func(b *bench) work { return b.writes.update }},
+		{"update_hot", "documents", func(b *bench) work { return b.writes.updateHot }},
+		{"bulk", "documents", func(b *bench) work { return b.writes.bulk }},
+		{"get", "documents", func(b *bench) work { return b.reads.get }},
+		{"get_r1", "documents", func(b *bench) work { return b.reads.getR1 }},
+		{"all_docs", "rows", func(b *bench) work { return b.reads.allDocs }},
+		{"all_docs_limit_20", "requests", func(b *bench) work { return b.reads.allDocsLimit }},
+		{"changes", "rows", func(b *bench) work { return b.reads.changes }},
+		{"view_build", "documents", func(b *bench) work { return b.views.build }},
+		{"view_range", "requests", func(b *bench) work { return b.views.rangeOf }},
+		{"view_reduce", "requests", func(b *bench) work { return b.views.reduce }},
+		{"view_group", "requests", func(b *bench) work { return b.views.group }},
+		{"view_fresh", "documents", func(b *bench) work { return b.views.fresh }},
+		{"find_build", "documents", func(b *bench) work { return b.finds.build }},
+		{"find", "requests", func(b *bench) work { return b.finds.find }},
+		{"find_scan", "documents", func(b *bench) work { return b.finds.scan }},
+		{"search_build", "documents", func(b *bench) work { return b.searches.build }},
+		{"search_term", "requests", func(b *bench) work { return b.searches.term }},
+		{"search_phrase", "requests", func(b *bench) work { return b.searches.phrase }},
+		{"search_facet", "requests", func(b *bench) work { return b.searches.facet }},
+		{"attachment_put", "bytes", func(b *bench) work { return b.attachments.put }},
+		{"attachment_get", "bytes", func(b *bench) work { return b.attachments.get }},
+		{"create_database", "databases", func(b *bench) work { return b.databases.create }},
+		{"replicate_local", "documents", func(b *bench) work { return b.replications.local }},
+		{replicateHTTP, "documents", func(b *bench) work { return b.replications.toPeer }},
+		{"replicate_idle", "changes", func(b *bench) work { return b.replications.idle }},
 	}
 }
 
@@ -131,24 +131,25 @@ func Names() []string {
 	return out
 }
 
+// rig holds the parts that the workloads of a run share.
+type rig struct {
+	cfg     Config
+	server  *server
+	clients *clients
+	docs    *documents
+}
+
 // bench is one run.
 type bench struct {
-	cfg      Config
-	client   *fasthttp.HostClient
-	constant *constant     // nil: requests are not compared with it
-	auth     string        // value of the Authorization header, or empty
-	prefix   string        // of the databases of this run
-	idPrefix string        // of ascending ids
-	loaded   bool          // the bulk database is there
-	settled  bool          // and the server has had its time with them
-	viewed   bool          // its views are built
-	indexed  bool          // its Mango index is built
-	searched bool          // the search database and its index are there
-	words    words         // of the texts that are searched
-	copied   bool          // the database rep is a copy of it
-	peer     *bench        // the second server; nil: none
-	text     text          // of the documents
-	patience time.Duration // with a small request
+	rig
+	writes       *writes
+	reads        *reads
+	views        *views
+	finds        *finds
+	searches     *searches
+	attachments  *attachments
+	databases    *databases
+	replications *replications
 }
 
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
@@ -189,10 +190,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer b.cleanUp()
 	if len(cfg.PIDs) > 0 && len(cfg.Constant) > 0 {
-		if b.constant, err = startConstant(ctx, cfg); err != nil {
+		if b.clients.constant, err = startConstant(ctx, cfg); err != nil {
 			return nil, err
 		}
-		defer b.constant.stop()
+		defer b.clients.constant.stop()
 	}
 	report := &Report{Server: server, Started: now(), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize, PIDs: cfg.PIDs}
 	for _, w := range workloads() {
@@ -216,11 +217,11 @@ func open(cfg Config) (b *bench, server string, err error) {
 	if b, err = newBench(cfg); err != nil {
 		return nil, "", err
 	}
-	if server, err = b.hello(); err != nil {
+	if server, err = b.server.hello(); err != nil {
 		return nil, "", err
 	}
 	if cfg.Peer != "" {
-		if err := b.addPeer(); err != nil {
+		if b.replications.peer, err = newPeer(cfg, b.server.prefix); err != nil {
 			return nil, "", fmt.Errorf("the server of --peer: %w", err)
 		}
 	}
@@ -228,62 +229,35 @@ func open(cfg Config) (b *bench, server string, err error) {
 }
 
 func newBench(cfg Config) (*bench, error) {
-	u, err := url.Parse(cfg.URL)
+	s, err := newServer(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("the server's URL: %w", err)
+		return nil, err
 	}
-	if u.Scheme != "http" || u.Host == "" {
-		return nil, fmt.Errorf("the server's URL must look like http://user:password@host:port, not %q", u.Redacted())
-	}
-	now := uint64(time.Now().UnixNano())
-	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", now&0xffffffffff), idPrefix: fmt.Sprintf("%016x%016x", mix(now), mix(now+1))}
-	b.text, b.patience = newText(cfg.DocSize), time.Minute
-	b.client = newHostClient(u.Host, cfg.Clients+16)
-	if u.User != nil {
-		password, _ := u.User.Password()
-		b.auth = basic(u.User.Username(), password)
-	}
-	return b, nil
+	c := &clients{server: s, number: cfg.Clients, duration: cfg.Duration, patience: time.Minute}
+	r := rig{cfg: cfg, server: s, clients: c, docs: newDocuments(cfg)}
+	w := &writes{rig: r}
+	return &bench{
+		rig: r, writes: w, reads: &reads{r, w}, views: &views{rig: r, writes: w}, finds: &finds{rig: r, writes: w},
+		searches: &searches{rig: r, writes: w}, attachments: &attachments{r}, databases: &databases{r}, replications: &replications{rig: r, writes: w},
+	}, nil
 }
 
-func newHostClient(address string, conns int) *fasthttp.HostClient {
-	return &fasthttp.HostClient{
-		Addr: address, MaxConns: conns, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
-		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, // what is larger is not read at once
-		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
-		MaxIdemponentCallAttempts: 1, // a request that fails is counted, not repeated
-	}
-}
-
-// addPeer makes sure that the second server is there.
-func (b *bench) addPeer() (err error) {
-	if b.peer, err = newBench(Config{URL: b.cfg.Peer, Keep: b.cfg.Keep}); err != nil {
-		return err
-	}
-	b.peer.prefix = b.prefix
-	_, err = b.peer.hello()
-	return err
-}
-
-// hello checks that the server answers and lets us in, and tells its name.
-func (b *bench) hello() (string, error) {
-	a := b.newCall()
-	defer a.release()
-	err := a.do(fasthttp.MethodGet, []byte("/_all_dbs?limit=1"), nil, fasthttp.StatusOK, fasthttp.StatusUnauthorized, fasthttp.StatusForbidden)
+// newPeer makes sure that the second server is there. Its databases have the same prefix.
+func newPeer(cfg Config, prefix string) (*server, error) {
+	s, err := newServer(Config{URL: cfg.Peer})
 	if err != nil {
-		return "", fmt.Errorf("the server does not answer as it should: %w", err)
+		return nil, err
 	}
-	if status := a.resp.StatusCode(); status != fasthttp.StatusOK {
-		return "", fmt.Errorf("the server refuses us with status %d: give a server administrator in the URL", status)
-	}
-	return string(a.resp.Header.Server()), nil
+	s.prefix = prefix
+	_, err = s.hello()
+	return s, err
 }
 
 func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
 	r := newRecorder(w, b.cfg)
 	stop := r.showProgress(ctx)
 	defer stop()
-	err := w.run(b, ctx, r)
+	err := w.of(b)(ctx, r)
 	if ctx.Err() != nil { // what came until then is no measurement
 		return Result{}, fmt.Errorf("interrupted: %w", ctx.Err())
 	}
@@ -295,21 +269,13 @@ func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
 
 // cleanUp drops the databases of this run and closes its connections.
 func (b *bench) cleanUp() {
-	defer b.client.CloseIdleConnections()
-	if b.cfg.Keep {
-		return
-	}
-	if b.peer != nil {
-		b.peer.cleanUp()
-	}
-	names := []string{"put", "one", "warm", "hot", "bulk", "fresh", "search", "att", "rep"}
-	for i := range b.cfg.Databases {
-		names = append(names, fmt.Sprintf("c%d", i))
-	}
-	a := b.newCall()
-	defer a.release()
-	for _, n := range names {
-		// a workload that did not run made none, then the answer is 404
-		_ = a.do(fasthttp.MethodDelete, []byte("/"+b.prefix+n), nil)
+	for _, s := range []*server{b.replications.peer, b.server} {
+		if s == nil {
+			continue
+		}
+		if !b.cfg.Keep {
+			s.drop()
+		}
+		s.client.CloseIdleConnections()
 	}
 }

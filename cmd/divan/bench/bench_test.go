@@ -291,9 +291,9 @@ func TestRunFails(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	for _, size := range []int{0, 10, 200, 1024, 2 << 20} {
-		b := &bench{cfg: Config{DocSize: size}, idPrefix: strings.Repeat("0123456789abcdef", 2), text: newText(size)}
+		d := &documents{size: size, idPrefix: strings.Repeat("0123456789abcdef", 2), text: newText(size)}
 		for _, n := range []int64{0, 1, textWords - 1, textWords, 123456789} {
-			text := b.appendDoc([]byte("before"), []byte("i"), []byte("1-a"), n)[len("before"):]
+			text := d.appendDoc([]byte("before"), []byte("i"), []byte("1-a"), n)[len("before"):]
 			var doc struct {
 				ID  string `json:"_id"`
 				Rev string `json:"_rev"`
@@ -305,14 +305,14 @@ func TestDocuments(t *testing.T) {
 			if size >= 200 && len(text) != size {
 				t.Errorf("document %d has %d bytes, not %d", n, len(text), size)
 			}
-			if id := string(b.appendID(nil, n)); id != fmt.Sprintf("%.26s%06x", b.idPrefix, n) {
+			if id := string(d.appendID(nil, n)); id != fmt.Sprintf("%.26s%06x", d.idPrefix, n) {
 				t.Errorf("id %d is %s", n, id)
 			}
-			b.cfg.RandomIDs = true
-			if id := string(b.appendID(nil, n)); id != fmt.Sprintf("%016x%016x", mix(uint64(n)), n) {
+			d.random = true
+			if id := string(d.appendID(nil, n)); id != fmt.Sprintf("%016x%016x", mix(uint64(n)), n) {
 				t.Errorf("random id %d is %s", n, id)
 			}
-			b.cfg.RandomIDs = false
+			d.random = false
 		}
 	}
 }

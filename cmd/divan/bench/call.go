@@ -2,13 +2,9 @@ package bench
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -20,15 +16,6 @@ type call struct {
 	req      *fasthttp.Request
 	resp     *fasthttp.Response
 	body     body // of the last answer
-}
-
-func (b *bench) newCall() *call {
-	a := &call{client: b.client, req: fasthttp.AcquireRequest(), resp: fasthttp.AcquireResponse()}
-	a.req.Header.SetHost(b.client.Addr)
-	if b.auth != "" {
-		a.req.Header.Set(fasthttp.HeaderAuthorization, b.auth)
-	}
-	return a
 }
 
 func (a *call) release() {
@@ -95,72 +82,10 @@ func (b *body) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// client is one of the parallel clients of a workload: it is called with a
-// growing number until it returns io.EOF. It returns how much it got done.
-type client func(a *call, i int64) (done int64, err error)
-
-// timed runs all clients until the time for a workload is up; the requests that
-// are under way then are finished.
-func (b *bench) timed(ctx context.Context, r *recorder, newClient func(nr int) client) error {
-	return b.during(ctx, b.cfg.Duration, r, newClient)
-}
-
-func (b *bench) during(ctx context.Context, duration time.Duration, r *recorder, newClient func(nr int) client) error {
-	ctx, cancel := context.WithTimeout(ctx, duration)
-	defer cancel()
-	return b.parallel(ctx, b.cfg.Clients, r, func(nr int) client {
-		work := newClient(nr)
-		return func(a *call, i int64) (int64, error) {
-			a.req.SetTimeout(b.patience)
-			return work(a, i)
-		}
-	})
-}
-
-// parallel runs the clients until ctx ends or each has returned io.EOF. Failed
-// requests are counted; the first error of each is returned when nothing at all
-// succeeded.
-func (b *bench) parallel(ctx context.Context, clients int, r *recorder, newClient func(nr int) client) error {
-	if err := r.begin(); err != nil {
-		return err
+// want fails when the beginning of the last answer does not contain part.
+func (a *call) want(part string) error {
+	if !bytes.Contains(a.body.start, []byte(part)) {
+		return fmt.Errorf("no %s in the answer: %s", part, a.body.start)
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, clients)
-	for nr := range clients {
-		wg.Go(func() { errs[nr] = b.oneClient(ctx, r, newClient(nr)) })
-	}
-	wg.Wait()
-	err := r.end()
-	if r.count.Load() == 0 {
-		return errors.Join(append(errs, err)...)
-	}
-	return err
-}
-
-// maxErrors is how many requests may fail before the clients give up.
-const maxErrors = 1000
-
-// oneClient returns the first error that the client met.
-func (b *bench) oneClient(ctx context.Context, r *recorder, work client) error {
-	a := b.newCall()
-	defer a.release()
-	var first error
-	for i := int64(0); ctx.Err() == nil && r.errors.Load() <= maxErrors; i++ {
-		start := time.Now()
-		n, err := work(a, i)
-		switch {
-		case errors.Is(err, io.EOF):
-			return first
-		case err != nil:
-			r.errors.Add(1)
-			if first == nil {
-				first = err
-			}
-		default:
-			if err := r.record(n, time.Since(start)); err != nil {
-				return err
-			}
-		}
-	}
-	return first
+	return nil
 }

@@ -43,7 +43,7 @@ const patience = 20 * time.Second
 
 // load is some clients and the server that they ask.
 type load struct {
-	*bench
+	*clients
 	server *httptest.Server
 	conns  atomic.Int64
 	asked  atomic.Int64 // requests that came
@@ -71,9 +71,9 @@ func newLoad(t *testing.T, handler http.HandlerFunc) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.patience = patience
-	l.bench = b
-	t.Cleanup(b.client.CloseIdleConnections)
+	b.clients.patience = patience
+	l.clients = b.clients
+	t.Cleanup(b.server.client.CloseIdleConnections)
 	return l
 }
 
@@ -149,7 +149,7 @@ func TestClientsGetTheirAnswers(t *testing.T) {
 			if got := r.result(); got.P50 <= 0 || got.Max > patience.Seconds()*1000 {
 				t.Errorf("the latencies are %+v", got)
 			}
-			if conns := l.conns.Load(); c.reused && conns > int64(l.cfg.Clients) || !c.reused && conns < l.enough {
+			if conns := l.conns.Load(); c.reused && conns > int64(l.number) || !c.reused && conns < l.enough {
 				t.Errorf("%d connections", conns)
 			}
 		})

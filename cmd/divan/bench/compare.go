@@ -113,7 +113,7 @@ func (c *comparison) round(ctx context.Context, nr int) error {
 			return fmt.Errorf("the %s server: %w", sideName(side), err)
 		}
 		defer b.cleanUp()
-		servers[side], c.sides[side] = b, Side{Address: b.client.Addr, Server: server, PIDs: cfg.PIDs}
+		servers[side], c.sides[side] = b, Side{Address: b.server.client.Addr, Server: server, PIDs: cfg.PIDs}
 	}
 	for _, w := range workloads() {
 		if !c.cfgs[0].wants(w.name) {

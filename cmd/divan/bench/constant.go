@@ -16,9 +16,9 @@ const writeAnswer = `{"ok":true,"id":"0123456789abcdef0123456789abcdef","rev":"1
 // constantHandler reads a request whole and answers a constant: to GET a document of that many bytes,
 // to everything else what a write is answered with.
 func constantHandler(docSize int) http.Handler {
-	b := &bench{cfg: Config{DocSize: docSize}, text: newText(docSize)}
+	d := &documents{size: docSize, text: newText(docSize)}
 	const id = "0123456789abcdef0123456789abcdef"
-	doc := b.appendDoc(nil, []byte(id), []byte("1-"+id), 0)
+	doc := d.appendDoc(nil, []byte(id), []byte("1-"+id), 0)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a client that goes away gets no answer
 		status, answer := http.StatusCreated, []byte(writeAnswer)

@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -18,50 +16,58 @@ const replicateHTTP = "replicate_http"
 // errNoPeer is the error of that workload without a peer.
 var errNoPeer = errors.New(replicateHTTP + " needs the URL of a second server (--peer)")
 
-// replicateLocal copies the bulk database to another one of the server. Both are
+// replications are the workloads that copy the bulk database.
+type replications struct {
+	rig
+	writes *writes
+	peer   *server // the second server; nil: none
+	copied bool    // the database rep is a copy of the bulk database
+}
+
+// local copies the bulk database to another one of the server. Both are
 // named by the URL that the clients use. Divan reaches what is its own without
 // HTTP; CouchDB asks itself.
-func (b *bench) replicateLocal(ctx context.Context, r *recorder) error {
-	if err := b.load(ctx); err != nil {
+func (p *replications) local(ctx context.Context, r *recorder) error {
+	if err := p.writes.load(ctx); err != nil {
 		return err
 	}
-	err := b.replicate(ctx, r, b, `"create_target":true`)
-	b.copied = err == nil
+	err := p.replicate(ctx, r, p.server, `"create_target":true`)
+	p.copied = err == nil
 	return err
 }
 
-// replicatePeer copies the bulk database to the second server.
-func (b *bench) replicatePeer(ctx context.Context, r *recorder) error {
-	if err := b.load(ctx); err != nil {
+// toPeer copies the bulk database to the second server.
+func (p *replications) toPeer(ctx context.Context, r *recorder) error {
+	if err := p.writes.load(ctx); err != nil {
 		return err
 	}
-	return b.replicate(ctx, r, b.peer, `"create_target":true`)
+	return p.replicate(ctx, r, p.peer, `"create_target":true`)
 }
 
-// replicateIdle looks at all changes of the bulk database again, when its copy
+// idle looks at all changes of the bulk database again, when its copy
 // has them all.
-func (b *bench) replicateIdle(ctx context.Context, r *recorder) error {
-	if !b.copied {
-		if err := b.replicateLocal(ctx, newRecorder(workload{}, Config{})); err != nil {
+func (p *replications) idle(ctx context.Context, r *recorder) error {
+	if !p.copied {
+		if err := p.local(ctx, newRecorder(workload{}, Config{})); err != nil {
 			return err
 		}
 	}
-	return b.replicate(ctx, r, b, `"use_checkpoints":false,"since_seq":0`)
+	return p.replicate(ctx, r, p.server, `"use_checkpoints":false,"since_seq":0`)
 }
 
 // replicate has the server copy the bulk database to the database rep of a
 // server. Its processor time is told for each document.
-func (b *bench) replicate(ctx context.Context, r *recorder, to *bench, options string) error {
-	source, err := json.Marshal(strings.TrimRight(b.cfg.URL, "/") + "/" + b.prefix + "bulk")
+func (p *replications) replicate(ctx context.Context, r *recorder, to *server, options string) error {
+	source, err := json.Marshal(strings.TrimRight(p.server.url, "/") + "/" + p.server.prefix + "bulk")
 	if err != nil {
 		return err
 	}
-	target, err := json.Marshal(strings.TrimRight(to.cfg.URL, "/") + "/" + b.prefix + "rep")
+	target, err := json.Marshal(strings.TrimRight(to.url, "/") + "/" + p.server.prefix + "rep")
 	if err != nil {
 		return err
 	}
 	r.perItem = true
-	err = b.once(ctx, r, func(a *call) error {
+	err = p.clients.once(ctx, r, p.cfg.Docs, func(a *call) error {
 		if err := a.do(fasthttp.MethodPost, []byte("/_replicate"), fmt.Appendf(nil, `{"source":%s,"target":%s,%s}`, source, target, options), fasthttp.StatusOK); err != nil {
 			return err
 		}
@@ -70,20 +76,5 @@ func (b *bench) replicate(ctx context.Context, r *recorder, to *bench, options s
 	if err != nil {
 		return err
 	}
-	return to.holds(b.prefix+"rep", b.cfg.Docs)
-}
-
-// holds fails when a database does not have so many documents.
-func (b *bench) holds(db string, docs int) error {
-	a := b.newCall()
-	defer a.release()
-	if err := a.do(fasthttp.MethodGet, []byte("/"+db+"/_all_docs?limit=0"), nil, fasthttp.StatusOK); err != nil {
-		return err
-	}
-	_, text, _ := bytes.Cut(a.body.start, []byte(`"total_rows":`))
-	text, _, _ = bytes.Cut(text, []byte(`,`))
-	if n, err := strconv.Atoi(string(text)); err != nil || n < docs {
-		return fmt.Errorf("the copy has %s of %d documents", text, docs)
-	}
-	return nil
+	return to.holds(p.server.prefix+"rep", p.cfg.Docs)
 }

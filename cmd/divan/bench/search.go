@@ -68,85 +68,93 @@ func (w *words) tellingPlace(n int64) (place int) {
 	return place
 }
 
-// appendSearchDoc is appendDoc for documents that are searched.
-func (b *bench) appendSearchDoc(dst, id, _ []byte, n int64) []byte {
+// searches are the workloads with full-text queries.
+type searches struct {
+	rig
+	writes   *writes
+	searched bool  // the search database and its index are there
+	words    words // of the texts that are searched
+}
+
+// appendDoc is documents.appendDoc for documents that are searched.
+func (s *searches) appendDoc(dst, id, _ []byte, n int64) []byte {
 	start := len(dst)
 	dst = append(append(append(dst, `{"_id":"`...), id...), `","kind":"kind`...)
 	dst = strconv.AppendUint(dst, mix(uint64(n))%kinds, 10)
 	dst = strconv.AppendInt(append(dst, `","n":`...), n, 10)
 	dst = append(dst, `,"text":"`...)
-	for place := 0; place == 0 || len(dst)-start < b.cfg.DocSize-len(`"}`); place++ {
+	for place := 0; place == 0 || len(dst)-start < s.cfg.DocSize-len(`"}`); place++ {
 		if place > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = append(dst, b.words.texts[b.words.of(n, place)]...)
+		dst = append(dst, s.words.texts[s.words.of(n, place)]...)
 	}
 	return append(dst, `"}`...)
 }
 
-func (b *bench) searchPath(query string) []byte {
-	return []byte("/" + b.prefix + "search/_design/bench/_search/text?" + query)
+func (s *searches) path(query string) []byte {
+	return []byte("/" + s.server.prefix + "search/_design/bench/_search/text?" + query)
 }
 
-// searchBuild waits for the first answer of a full-text index. The documents are written
+// build waits for the first answer of a full-text index. The documents are written
 // before anything is measured.
-func (b *bench) searchBuild(ctx context.Context, r *recorder) error {
-	b.words = newWords()
-	if err := b.create("search"); err != nil {
+func (s *searches) build(ctx context.Context, r *recorder) error {
+	s.words = newWords()
+	if err := s.server.create("search"); err != nil {
 		return err
 	}
-	if err := b.bulkInto(ctx, newRecorder(workload{}, Config{}), "search", b.appendSearchDoc); err != nil {
+	if err := s.writes.bulkInto(ctx, newRecorder(workload{}, Config{}), "search", s.appendDoc); err != nil {
 		return err
 	}
-	err := b.once(ctx, r, func(a *call) error {
-		if err := a.do(fasthttp.MethodPut, []byte("/"+b.prefix+"search/_design/bench"), []byte(searchDesign), fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
+	err := s.clients.once(ctx, r, s.cfg.Docs, func(a *call) error {
+		if err := a.do(fasthttp.MethodPut, []byte("/"+s.server.prefix+"search/_design/bench"), []byte(searchDesign), fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
 			return err
 		}
-		if err := a.do(fasthttp.MethodGet, b.searchPath("limit=1&q="+word(0)), nil, fasthttp.StatusOK); err != nil {
+		if err := a.do(fasthttp.MethodGet, s.path("limit=1&q="+word(0)), nil, fasthttp.StatusOK); err != nil {
 			return err
 		}
 		return a.want(`"id"`)
 	})
-	b.searched = err == nil
+	s.searched = err == nil
 	return err
 }
 
-// searchTerm asks for the best 25 documents with a word that tells something of one of them.
-func (b *bench) searchTerm(ctx context.Context, r *recorder) error {
-	return b.ask(ctx, r, func(query []byte) []byte {
-		n := rand.Int64N(int64(b.cfg.Docs))
-		return fmt.Appendf(query, "limit=25&q=%s", b.words.texts[b.words.of(n, b.words.tellingPlace(n))])
+// term asks for the best 25 documents with a word that tells something of one of them.
+func (s *searches) term(ctx context.Context, r *recorder) error {
+	return s.ask(ctx, r, func(query []byte) []byte {
+		n := rand.Int64N(int64(s.cfg.Docs))
+		return fmt.Appendf(query, "limit=25&q=%s", s.words.texts[s.words.of(n, s.words.tellingPlace(n))])
 	})
 }
 
-// searchPhrase asks for the best 25 documents with two words one behind the other, as some
+// phrase asks for the best 25 documents with two words one behind the other, as some
 // document has them.
-func (b *bench) searchPhrase(ctx context.Context, r *recorder) error {
-	return b.ask(ctx, r, func(query []byte) []byte {
-		n := rand.Int64N(int64(b.cfg.Docs))
-		place := b.words.tellingPlace(n)
-		return fmt.Appendf(query, "limit=25&q=%%22%s%%20%s%%22", b.words.texts[b.words.of(n, place)], b.words.texts[b.words.of(n, place+1)])
+func (s *searches) phrase(ctx context.Context, r *recorder) error {
+	return s.ask(ctx, r, func(query []byte) []byte {
+		n := rand.Int64N(int64(s.cfg.Docs))
+		place := s.words.tellingPlace(n)
+		return fmt.Appendf(query, "limit=25&q=%%22%s%%20%s%%22", s.words.texts[s.words.of(n, place)], s.words.texts[s.words.of(n, place+1)])
 	})
 }
 
-// searchFacet counts the documents with a frequent word by their kind.
-func (b *bench) searchFacet(ctx context.Context, r *recorder) error {
-	return b.ask(ctx, r, func(query []byte) []byte {
+// facet counts the documents with a frequent word by their kind.
+func (s *searches) facet(ctx context.Context, r *recorder) error {
+	return s.ask(ctx, r, func(query []byte) []byte {
 		return fmt.Appendf(query, `limit=1&q=%s&counts=%%5B%%22kind%%22%%5D`, word(frequentWord))
 	})
 }
 
 // ask asks the full-text index until the time is up. Each answer has a hit.
-func (b *bench) ask(ctx context.Context, r *recorder, query func(dst []byte) []byte) error {
-	if !b.searched {
-		if err := b.searchBuild(ctx, newRecorder(workload{}, Config{})); err != nil {
+func (s *searches) ask(ctx context.Context, r *recorder, query func(dst []byte) []byte) error {
+	if !s.searched {
+		if err := s.build(ctx, newRecorder(workload{}, Config{})); err != nil {
 			return err
 		}
 	}
-	return b.timedRequests(ctx, r, func(int) client {
+	return s.clients.timedRequests(ctx, r, func(int) client {
 		var path []byte
 		return func(a *call, _ int64) (int64, error) {
-			path = query(append(path[:0], b.searchPath("")...))
+			path = query(append(path[:0], s.path("")...))
 			if err := a.do(fasthttp.MethodGet, path, nil, fasthttp.StatusOK); err != nil {
 				return 0, err
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 
 	"github.com/valyala/fasthttp"
@@ -21,19 +20,19 @@ func newRevisions(clients, own int) revisions {
 	return revs
 }
 
-func (b *bench) appendOwnID(dst []byte, nr int, i int64) []byte {
+func appendOwnID(dst []byte, nr int, i int64) []byte {
 	return fmt.Appendf(dst, "u-%d-%d", nr, i)
 }
 
 // updates returns clients that write their documents of a database in turn, each as the successor of its revision.
-func (b *bench) updates(db string, revs revisions) func(nr int) client {
+func (w *writes) updates(db string, revs revisions) func(nr int) client {
 	return func(nr int) client {
 		var path, body []byte
 		return func(a *call, i int64) (int64, error) {
 			which := i % int64(len(revs[nr]))
 			rev := &revs[nr][which]
-			path = b.appendOwnID(fmt.Appendf(path[:0], "/%s%s/", b.prefix, db), nr, which)
-			body = b.appendDoc(body[:0], nil, *rev, i)
+			path = appendOwnID(fmt.Appendf(path[:0], "/%s%s/", w.server.prefix, db), nr, which)
+			body = w.docs.appendDoc(body[:0], nil, *rev, i)
 			if err := a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated); err != nil {
 				return 0, err
 			}
@@ -43,30 +42,17 @@ func (b *bench) updates(db string, revs revisions) func(nr int) client {
 	}
 }
 
-// prepare has each client do its work a number of times, before anything is measured.
-func (b *bench) prepare(ctx context.Context, times int, newClient func(nr int) client) error {
-	return b.parallel(ctx, b.cfg.Clients, newRecorder(workload{}, Config{}), func(nr int) client {
-		work := newClient(nr)
-		return func(a *call, i int64) (int64, error) {
-			if i >= int64(times) {
-				return 0, io.EOF
-			}
-			return work(a, i)
-		}
-	})
-}
-
 // update writes each client's own documents again and again.
-func (b *bench) update(ctx context.Context, r *recorder) error {
-	if err := b.create("put"); err != nil {
+func (w *writes) update(ctx context.Context, r *recorder) error {
+	if err := w.server.create("put"); err != nil {
 		return err
 	}
 	const own = 100
-	write := b.updates("put", newRevisions(b.cfg.Clients, own))
-	if err := b.prepare(ctx, own, write); err != nil {
+	write := w.updates("put", newRevisions(w.cfg.Clients, own))
+	if err := w.clients.prepare(ctx, own, write); err != nil {
 		return err
 	}
-	return b.timedRequests(ctx, r, write)
+	return w.clients.timedRequests(ctx, r, write)
 }
 
 // history is how many revisions a document of update_hot has when its clock starts.
@@ -74,30 +60,30 @@ const history = 400
 
 // updateHot writes one document for each client again and again, as a counter is written, or a state: its
 // history is long. It comes at once, as replication brings it.
-func (b *bench) updateHot(ctx context.Context, r *recorder) error {
-	if err := b.create("hot"); err != nil {
+func (w *writes) updateHot(ctx context.Context, r *recorder) error {
+	if err := w.server.create("hot"); err != nil {
 		return err
 	}
-	revs := newRevisions(b.cfg.Clients, 1)
-	err := b.prepare(ctx, 1, func(nr int) client {
+	revs := newRevisions(w.cfg.Clients, 1)
+	err := w.clients.prepare(ctx, 1, func(nr int) client {
 		return func(a *call, _ int64) (int64, error) {
 			ids := randomIDs(history)
 			revs[nr][0] = fmt.Appendf(nil, "%d-%s", history, ids[0])
-			return 1, b.writeHistory(a, b.appendOwnID(nil, nr, 0), revs[nr][0], ids)
+			return 1, w.writeHistory(a, appendOwnID(nil, nr, 0), revs[nr][0], ids)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return b.timedRequests(ctx, r, b.updates("hot", revs))
+	return w.clients.timedRequests(ctx, r, w.updates("hot", revs))
 }
 
 // writeHistory writes a document with those revisions, the newest first.
-func (b *bench) writeHistory(a *call, id, rev []byte, ids [][]byte) error {
-	doc := b.appendDoc(nil, id, rev, 0)
+func (w *writes) writeHistory(a *call, id, rev []byte, ids [][]byte) error {
+	doc := w.docs.appendDoc(nil, id, rev, 0)
 	body := append([]byte(`{"new_edits":false,"docs":[`), doc[:len(doc)-1]...)
 	body = fmt.Appendf(body, `,"_revisions":{"start":%d,"ids":["%s"]}}]}`, len(ids), bytes.Join(ids, []byte(`","`)))
-	if err := a.do(fasthttp.MethodPost, []byte("/"+b.prefix+"hot/_bulk_docs"), body, fasthttp.StatusCreated); err != nil {
+	if err := a.do(fasthttp.MethodPost, []byte("/"+w.server.prefix+"hot/_bulk_docs"), body, fasthttp.StatusCreated); err != nil {
 		return err
 	}
 	if answer := bytes.TrimSpace(a.body.start); !bytes.Equal(answer, []byte("[]")) { // it names what was refused

@@ -1,17 +1,33 @@
 package bench
 
 import (
+	"fmt"
 	"strconv"
+	"time"
 )
+
+// documents makes the ids and the bodies of documents.
+type documents struct {
+	random   bool   // ids are spread over the key space instead of ascending
+	size     int    // bytes of a document's JSON, about
+	idPrefix string // of ascending ids
+	text     text
+}
+
+// newDocuments returns what a run writes. No other run has the same ascending ids.
+func newDocuments(cfg Config) *documents {
+	now := uint64(time.Now().UnixNano())
+	return &documents{random: cfg.RandomIDs, size: cfg.DocSize, idPrefix: fmt.Sprintf("%016x%016x", mix(now), mix(now+1)), text: newText(cfg.DocSize)}
+}
 
 // appendID appends the id of document i: 32 hexadecimal digits, as CouchDB's own
 // sequential algorithm makes them (a prefix and a counter), or, when random ids
 // are wanted, spread over the key space.
-func (b *bench) appendID(dst []byte, i int64) []byte {
-	if b.cfg.RandomIDs {
+func (d *documents) appendID(dst []byte, i int64) []byte {
+	if d.random {
 		return appendHex(appendHex(dst, mix(uint64(i)), 16), uint64(i), 16)
 	}
-	return appendHex(append(dst, b.idPrefix[:26]...), uint64(i), 6)
+	return appendHex(append(dst, d.idPrefix[:26]...), uint64(i), 6)
 }
 
 // appendHex appends the last digits of n, but all that are not zero.
@@ -62,7 +78,7 @@ func newText(size int) text {
 // appendDoc appends a document of about the wanted size, with the id and the
 // revision unless they are empty: a few fields of different types and text that
 // compresses as text does.
-func (b *bench) appendDoc(dst, id, rev []byte, n int64) []byte {
+func (d *documents) appendDoc(dst, id, rev []byte, n int64) []byte {
 	start := len(dst)
 	dst = append(dst, '{')
 	if len(id) > 0 {
@@ -76,7 +92,7 @@ func (b *bench) appendDoc(dst, id, rev []byte, n int64) []byte {
 	dst = append(dst, `,"value":`...)
 	dst = strconv.AppendFloat(dst, float64(mix(uint64(n))%1_000_000)/1000, 'f', 3, 64)
 	dst = append(dst, `,"tags":["alpha","beta","gamma"],"text":"`...)
-	from := int(b.text.starts[n%textWords])
-	length := max(b.cfg.DocSize-len(`"}`)-(len(dst)-start), 0)
-	return append(append(dst, b.text.words[from:from+length]...), `"}`...)
+	from := int(d.text.starts[n%textWords])
+	length := max(d.size-len(`"}`)-(len(dst)-start), 0)
+	return append(append(dst, d.text.words[from:from+length]...), `"}`...)
 }
