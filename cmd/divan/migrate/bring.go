@@ -12,8 +12,6 @@ import (
 
 	"divan/replicator/endpoint"
 	"divan/replicator/protocol"
-	"divan/replicator/remote"
-	"divan/replicator/spec"
 	"divan/storage/doc"
 )
 
@@ -141,10 +139,10 @@ func (m *migration) documents(ctx context.Context, db *database, meter *meter) e
 }
 
 func (m *migration) documentsFrom(ctx context.Context, db *database, meter *meter, start bool) (*protocol.Progress, error) {
-	s := m.spec(db.name)
+	s := m.transfer.spec(db.name)
 	s.UseCheckpoints = !start
 	progress := &protocol.Progress{}
-	err := m.replicate(ctx, protocol.Options{
+	err := m.transfer.replicate(ctx, protocol.Options{
 		Spec: s, Progress: progress,
 		// Not the id that a replication of everything would have: its checkpoints
 		// would be about more documents.
@@ -167,54 +165,16 @@ func (m *migration) documentsFrom(ctx context.Context, db *database, meter *mete
 func (m *migration) replicateDesigns(ctx context.Context, db *database, meter *meter) error {
 	ids := slices.DeleteFunc(slices.Clone(db.designs), func(id string) bool { return slices.Contains(db.judges, id) })
 	if len(ids) > 0 {
-		s := m.spec(db.name)
+		s := m.transfer.spec(db.name)
 		s.UseCheckpoints = false
 		s.Filter = endpoint.Filter{DocIDs: ids, HasIDs: true}
 		all := func(string) bool { return true }
-		if err := m.replicate(ctx, protocol.Options{Spec: s, ID: s.ID("import "+m.target.about.UUID, "")}, db, meter, all); err != nil {
+		if err := m.transfer.replicate(ctx, protocol.Options{Spec: s, ID: s.ID("import "+m.target.about.UUID, "")}, db, meter, all); err != nil {
 			return err
 		}
 	}
 	db.designs = nil
 	return nil
-}
-
-// replicate is one replication, of the documents that keep reports.
-func (m *migration) replicate(ctx context.Context, o protocol.Options, db *database, meter *meter, keep func(id string) bool) error {
-	source, err := m.open(o.Spec.Source, o.Spec.Options)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = source.Close() }() // nothing is under way
-	target, err := m.open(o.Spec.Target, o.Spec.Options)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = target.Close() }()
-	o.Source = &selectedSource{Source: source, meter: meter, keep: keep}
-	o.Target = &watchedTarget{Target: target, meter: meter, refusals: &db.refusals}
-	o.Logger = m.cfg.Logger
-	_, err = protocol.Run(ctx, o)
-	return err
-}
-
-// checkpointEvery is how much work an interruption may cost.
-const checkpointEvery = 10 * time.Second
-
-// spec returns the request for a replication of everything.
-func (m *migration) spec(db string) *spec.Spec {
-	address := func(s *side) spec.Address {
-		return spec.Address{URL: s.URL + path(db) + "/", Username: s.User, Password: s.Password, Proxy: s.through}
-	}
-	options := spec.Options{
-		CheckpointInterval: checkpointEvery, UseBulkGet: true,
-		Workers: 4, BatchSize: 500, Connections: 20, ConnectionTimeout: 30 * time.Second, Retries: 5, // CouchDB's defaults
-	}
-	return &spec.Spec{Source: address(m.source), Target: address(m.target), Options: options}
-}
-
-func (m *migration) open(a spec.Address, o spec.Options) (*remote.Database, error) {
-	return remote.New(remote.Options{Address: a, Options: o, UserAgent: m.cfg.UserAgent, Network: m.network})
 }
 
 // compare looks at what both sides have in the end.
@@ -245,8 +205,8 @@ func (m *migration) lookAtTarget(ctx context.Context, db *database) error {
 
 // behind finds out how many changes of the source are not on the target.
 func (m *migration) behind(ctx context.Context, db *database) error {
-	s := m.spec(db.name)
-	source, err := m.open(s.Source, s.Options)
+	s := m.transfer.spec(db.name)
+	source, err := m.transfer.open(s.Source, s.Options)
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,11 @@ func (m *migration) round(ctx context.Context) (int64, error) {
 	}
 	changed := slices.DeleteFunc(names, func(name string) bool {
 		i, there := infos[name]
-		return !there || m.database(name).has(i)
+		return !there || m.dbs.get(name).has(i)
 	})
 	var written atomic.Int64
 	err = m.each(ctx, changed, func(ctx context.Context, name string) error {
-		db := m.database(name)
+		db := m.dbs.get(name)
 		db.source = infos[name]
 		b := m.bring(ctx, db)
 		written.Add(b.written)

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"sync"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"divan/cmd/divan/httpclient"
 	"divan/replicator/remote"
-	"divan/replicator/spec"
 	"divan/shard/script"
 )
 
@@ -50,15 +47,11 @@ var errInterrupted = errors.New("interrupted")
 type migration struct {
 	cfg            Config
 	source, target *side
-	network        *remote.Network
+	transfer       *transfer
 	scripts        *script.Engine
 	choice         choice
-	accounts       []*remote.Database // keep the session at each side while no other database is open
 	show           *display
-	mu             struct {
-		sync.Mutex
-		dbs map[string]*database
-	}
+	dbs            databases
 }
 
 // Run moves databases and prints the report. The error says why it could not, or
@@ -110,33 +103,27 @@ func newMigration(cfg Config) (*migration, error) {
 		return nil, err
 	}
 	m := &migration{
-		cfg: cfg, network: network, scripts: script.New(script.Options{Logger: cfg.Logger}),
+		cfg: cfg, scripts: script.New(script.Options{Logger: cfg.Logger}),
 		source: newSide(cfg.Source, cfg.Insecure, cfg.UserAgent), target: newSide(cfg.Target, cfg.Insecure, cfg.UserAgent),
 		show: newDisplay(cfg.Progress, false, 0),
 	}
-	m.mu.dbs = make(map[string]*database)
+	m.dbs.mu.byName = make(map[string]*database)
 	for _, side := range []*side{m.source, m.target} {
 		if side.through, err = side.Proxy(); err != nil {
 			return nil, fmt.Errorf("the proxy to %s: %w", side.Host(), err)
 		}
 	}
-	s := m.spec(usersDB)
-	for _, address := range []spec.Address{s.Source, s.Target} {
-		account, err := m.open(address, s.Options)
-		if err != nil {
-			return nil, err
-		}
-		m.accounts = append(m.accounts, account)
+	m.transfer = &transfer{source: m.source, target: m.target, network: network, userAgent: cfg.UserAgent, logger: cfg.Logger}
+	if err := m.transfer.logIn(); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
 func (m *migration) close() {
-	for _, account := range m.accounts {
-		_ = account.Close() // it was never asked
-	}
+	m.transfer.logOut()
 	_ = m.scripts.Close() // nothing runs any more
-	m.network.Close()
+	m.transfer.network.Close()
 	m.source.CloseIdleConnections()
 	m.target.CloseIdleConnections()
 }
@@ -170,7 +157,7 @@ func (m *migration) measure(ctx context.Context, names []string) (total uint64, 
 	infos, err := m.infos(ctx, names)
 	for name, i := range infos {
 		total += i.all()
-		m.database(name).source = i
+		m.dbs.get(name).source = i
 	}
 	return total, err
 }
@@ -188,30 +175,6 @@ func (m *migration) each(ctx context.Context, names []string, do func(ctx contex
 	return group.Wait()
 }
 
-// database returns what is known of a database.
-func (m *migration) database(name string) *database {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	db := m.mu.dbs[name]
-	if db == nil {
-		db = &database{name: name}
-		m.mu.dbs[name] = db
-	}
-	return db
-}
-
-// all returns the databases by name.
-func (m *migration) all() []*database {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make([]*database, 0, len(m.mu.dbs))
-	for _, db := range m.mu.dbs {
-		out = append(out, db)
-	}
-	slices.SortFunc(out, func(a, b *database) int { return strings.Compare(a.name, b.name) })
-	return out
-}
-
 // first brings everything once.
 func (m *migration) first(ctx context.Context, names []string, total uint64) error {
 	m.show = newDisplay(m.cfg.Progress, m.cfg.Terminal && !m.cfg.DryRun, total)
@@ -225,7 +188,7 @@ func (m *migration) first(ctx context.Context, names []string, total uint64) err
 	}
 	for _, part := range [][]string{names[:last], names[last:]} {
 		err := m.each(ctx, part, func(ctx context.Context, name string) error {
-			m.show.Line("%s", m.bring(ctx, m.database(name)).text)
+			m.show.Line("%s", m.bring(ctx, m.dbs.get(name)).text)
 			return nil // the other databases go on
 		})
 		if err != nil {
@@ -237,7 +200,7 @@ func (m *migration) first(ctx context.Context, names []string, total uint64) err
 
 // interrupted is the error of a run that was ended before it was through.
 func (m *migration) interrupted() error {
-	done, all := 0, m.all()
+	done, all := 0, m.dbs.all()
 	for _, db := range all {
 		if db.complete {
 			done++

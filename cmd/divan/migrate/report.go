@@ -51,7 +51,7 @@ func (m *migration) report(ctx context.Context) error {
 // lookAgain finds out how far every database is behind.
 func (m *migration) lookAgain(ctx context.Context) error {
 	var names []string
-	for _, db := range m.all() {
+	for _, db := range m.dbs.all() {
 		names = append(names, db.name)
 	}
 	infos, err := m.infos(ctx, names)
@@ -60,10 +60,10 @@ func (m *migration) lookAgain(ctx context.Context) error {
 	}
 	changed := slices.DeleteFunc(names, func(name string) bool {
 		i, there := infos[name]
-		return !there || m.database(name).has(i)
+		return !there || m.dbs.get(name).has(i)
 	})
 	return m.each(ctx, changed, func(ctx context.Context, name string) error {
-		db := m.database(name)
+		db := m.dbs.get(name)
 		if err := m.compare(ctx, db); err != nil && db.err == nil {
 			db.err = err
 		}
@@ -97,7 +97,7 @@ func (r *report) list(heading string, lines []string) {
 
 // databases tells how many documents both sides have.
 func (r *report) databases() {
-	all := r.m.all()
+	all := r.m.dbs.all()
 	var documents, deleted uint64
 	var differ []*database
 	failed := false
@@ -134,7 +134,7 @@ func (r *report) behind() {
 		return
 	}
 	var lines []string
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		switch {
 		case db.left == 0:
 		case db.left < 0:
@@ -151,7 +151,7 @@ func (r *report) behind() {
 
 func (r *report) failures() {
 	var lines []string
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		if db.err != nil {
 			lines = append(lines, db.name+": "+reason(db.err))
 		}
@@ -161,7 +161,7 @@ func (r *report) failures() {
 
 func (r *report) refusals() {
 	var lines []string
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		refused := db.refusals.count()
 		keys := slices.SortedFunc(maps.Keys(db.refusals.byDoc), func(a, b revision) int {
 			return strings.Compare(a.id+"\x00"+a.rev, b.id+"\x00"+b.rev)
@@ -178,7 +178,7 @@ func (r *report) refusals() {
 
 func (r *report) differences() {
 	var different, failing []string
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		for _, text := range db.different {
 			different = append(different, db.name+": "+text)
 		}
@@ -208,7 +208,7 @@ func (r *report) leftBehind(ctx context.Context) {
 				"then run this command again with --replications", name, count(n, "document")))
 		}
 	}
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		for _, id := range db.judges {
 			lines = append(lines, db.name+": "+id+" comes with a run without --continuous: it would judge what is still to come")
 		}
@@ -234,7 +234,7 @@ func (m *migration) replications(ctx context.Context, db string) (int64, error) 
 // missing is the error of a target that does not have everything.
 func (r *report) missing() error {
 	var failed, refused, short int64
-	for _, db := range r.m.all() {
+	for _, db := range r.m.dbs.all() {
 		n := int64(db.refusals.count())
 		refused += n
 		if db.err != nil {
