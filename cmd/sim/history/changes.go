@@ -19,10 +19,10 @@ func holds(span, id string) bool {
 }
 
 // final returns the leaves of all documents of a database in the end, as text.
-func (c *checker) final(db string) map[string]string {
+func (h *History) final(db string) map[string]string {
 	out := map[string]string{}
-	for i := range c.h.Copies {
-		k := &c.h.Copies[i]
+	for i := range h.Copies {
+		k := &h.Copies[i]
 		if k.DB != db {
 			continue
 		}
@@ -51,15 +51,15 @@ type knowledge struct {
 }
 
 // known follows the pages back to where the client began.
-func (c *checker) known(at Since) knowledge {
+func (h *History) known(at Since) knowledge {
 	var pages []Since
 	for at.Page >= 0 {
 		pages = append(pages, at)
-		at = c.h.Pages[at.Page].Since
+		at = h.Pages[at.Page].Since
 	}
 	out := knowledge{leaves: map[string]string{}, blind: at.Page == Now}
 	for _, s := range slices.Backward(pages) {
-		p := &c.h.Pages[s.Page]
+		p := &h.Pages[s.Page]
 		if out.began == (Span{}) {
 			out.began = p.Span
 		}
@@ -77,11 +77,11 @@ func (c *checker) changesMissNothing() {
 	for i := range c.h.Replays {
 		r := &c.h.Replays[i]
 		if r.Err != "" {
-			c.report("changes of %s since %s: %s", r.DB, c.place(r.Since), r.Err)
+			c.report("changes of %s since %s: %s", r.DB, c.h.place(r.Since), r.Err)
 			continue
 		}
 		if final[r.DB] == nil {
-			final[r.DB] = c.final(r.DB)
+			final[r.DB] = c.h.final(r.DB)
 		}
 		c.replayIsComplete(r, final[r.DB])
 	}
@@ -103,16 +103,16 @@ func (h *History) Sequence(s Since) string {
 	return p.Rows[s.Rows-1].Seq
 }
 
-func (c *checker) place(s Since) string {
+func (h *History) place(s Since) string {
 	if s.Page < 0 {
 		return "the beginning"
 	}
-	p := &c.h.Pages[s.Page]
-	return c.h.Sequence(s) + " (through " + p.Node + " at " + p.Return.String() + ")"
+	p := &h.Pages[s.Page]
+	return h.Sequence(s) + " (through " + p.Node + " at " + p.Return.String() + ")"
 }
 
 func (c *checker) replayIsComplete(r *Replay, final map[string]string) {
-	k := c.known(r.Since)
+	k := c.h.known(r.Since)
 	for id, leaves := range r.Rows {
 		k.leaves[id] = revsText(leaves)
 	}
@@ -124,12 +124,12 @@ func (c *checker) replayIsComplete(r *Replay, final map[string]string) {
 		case !ok && k.blind && !d.writtenSince(k.began):
 		case c.rolledBack(d):
 		default:
-			c.report("changes of %s since %s: %s is [%s], the client knows [%s]", r.DB, c.place(r.Since), id, final[id], got)
+			c.report("changes of %s since %s: %s is [%s], the client knows [%s]", r.DB, c.h.place(r.Since), id, final[id], got)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Rows)) {
 		if _, ok := final[id]; !ok && len(c.document(r.DB, id).purges) == 0 {
-			c.report("changes of %s since %s: %s is in the feed and not on any copy", r.DB, c.place(r.Since), id)
+			c.report("changes of %s since %s: %s is in the feed and not on any copy", r.DB, c.h.place(r.Since), id)
 		}
 	}
 }
@@ -140,15 +140,15 @@ func (c *checker) replayIsComplete(r *Replay, final map[string]string) {
 // read that far the document was never shown at its former place.
 func (c *checker) rolledBack(d *document) bool {
 	return slices.ContainsFunc(d.edits, func(e *Edit) bool {
-		gone := e.Outcome.Done() && c.lost(e) || e.Outcome == Unknown && c.duringLoss(e.Span)
-		return gone && !c.onACopy(d, e.Rev)
+		gone := e.Outcome.Done() && c.h.lost(e) || e.Outcome == Unknown && c.h.duringLoss(e.Span)
+		return gone && !c.h.onACopy(d, e.Rev)
 	})
 }
 
 // onACopy reports whether a copy knows a revision in the end.
-func (c *checker) onACopy(d *document, rev string) bool {
-	for i := range c.h.Copies {
-		k := &c.h.Copies[i]
+func (h *History) onACopy(d *document, rev string) bool {
+	for i := range h.Copies {
+		k := &h.Copies[i]
 		if k.DB != d.db {
 			continue
 		}

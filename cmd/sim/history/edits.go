@@ -10,17 +10,17 @@ import (
 )
 
 // databases returns which databases still have copies in the end.
-func (c *checker) databases() map[string]bool {
+func (h *History) databases() map[string]bool {
 	out := map[string]bool{}
-	for _, k := range c.h.Copies {
+	for _, k := range h.Copies {
 		out[k.DB] = true
 	}
 	return out
 }
 
 // temporary reports whether a database comes and goes.
-func (c *checker) temporary(db string) bool {
-	return slices.ContainsFunc(c.h.Metas, func(m Meta) bool { return m.DB == db && m.Kind == Delete })
+func (h *History) temporary(db string) bool {
+	return slices.ContainsFunc(h.Metas, func(m Meta) bool { return m.DB == db && m.Kind == Delete })
 }
 
 // copiesAgree: all copies that hold a document have the same leaves of it, with the same
@@ -103,13 +103,13 @@ func leavesText(leaves []Leaf) string {
 // ancestor of one on every copy, a leaf with the attachments that it was
 // written with.
 func (c *checker) editsSurvive() {
-	alive := c.databases()
+	alive := c.h.databases()
 	for _, d := range c.sorted() {
-		if !alive[d.db] || c.temporary(d.db) {
+		if !alive[d.db] || c.h.temporary(d.db) {
 			continue
 		}
 		for _, e := range d.edits {
-			if !e.Outcome.Done() || d.purged[e.Rev] || c.lost(e) {
+			if !e.Outcome.Done() || d.purged[e.Rev] || c.h.lost(e) {
 				continue
 			}
 			for i := range c.h.Copies {
@@ -128,16 +128,16 @@ func (c *checker) editsSurvive() {
 // many as make a quorum from five nodes on and before all nodes of a new cluster vote, so
 // that there nothing else counts.
 func (c *checker) renewedKeep() {
-	alive := c.databases()
+	alive := c.h.databases()
 	for _, d := range c.sorted() {
-		if !alive[d.db] || !c.temporary(d.db) {
+		if !alive[d.db] || !c.h.temporary(d.db) {
 			continue
 		}
-		since, ok := c.renewed(d.db)
+		since, ok := c.h.renewed(d.db)
 		for _, e := range d.edits {
 			voted := c.h.Voting != 0 && since >= c.h.Voting
-			sure := c.calm(e.Span) || e.Outcome == Acked && c.nodes() < 5 && voted
-			if !ok || e.Call < since || !e.Outcome.Done() || !sure || c.lost(e) {
+			sure := c.h.calm(e.Span) || e.Outcome == Acked && c.h.nodes() < 5 && voted
+			if !ok || e.Call < since || !e.Outcome.Done() || !sure || c.h.lost(e) {
 				continue
 			}
 			for i := range c.h.Copies {
@@ -150,13 +150,13 @@ func (c *checker) renewedKeep() {
 }
 
 // nodes counts the nodes that were asked for anything.
-func (c *checker) nodes() int {
+func (h *History) nodes() int {
 	seen := map[string]bool{}
-	for i := range c.h.Edits {
-		seen[c.h.Edits[i].Node] = true
+	for i := range h.Edits {
+		seen[h.Edits[i].Node] = true
 	}
-	for i := range c.h.Metas {
-		seen[c.h.Metas[i].Node] = true
+	for i := range h.Metas {
+		seen[h.Metas[i].Node] = true
 	}
 	return len(seen)
 }
@@ -164,10 +164,10 @@ func (c *checker) nodes() int {
 // renewed returns from when on a database was there for good: it was made by then, and
 // every deletion that took effect, or may have, had been answered before. false: one was
 // not answered, or no client was told that it was made.
-func (c *checker) renewed(db string) (since time.Duration, ok bool) {
+func (h *History) renewed(db string) (since time.Duration, ok bool) {
 	var gone time.Duration
-	for i := range c.h.Metas {
-		switch m := &c.h.Metas[i]; {
+	for i := range h.Metas {
+		switch m := &h.Metas[i]; {
 		case m.DB != db || m.Kind != Delete:
 		case m.unknown():
 			return 0, false
@@ -175,8 +175,8 @@ func (c *checker) renewed(db string) (since time.Duration, ok bool) {
 			gone = max(gone, m.Return)
 		}
 	}
-	for i := range c.h.Metas {
-		m := &c.h.Metas[i]
+	for i := range h.Metas {
+		m := &h.Metas[i]
 		if m.DB == db && m.Kind == Create && m.Status == 201 && m.Call >= gone && (!ok || m.Return < since) {
 			since, ok = m.Return, true
 		}
@@ -185,14 +185,14 @@ func (c *checker) renewed(db string) (since time.Duration, ok bool) {
 }
 
 // lost reports whether an edit may be gone with a disk.
-func (c *checker) lost(e *Edit) bool {
-	return (e.Outcome == Accepted || e.Quorum < quorum) && c.duringLoss(e.Span)
+func (h *History) lost(e *Edit) bool {
+	return (e.Outcome == Accepted || e.Quorum < quorum) && h.duringLoss(e.Span)
 }
 
 // duringLoss reports whether a disk that was lost may have been the only one
 // that held what was done in a span.
-func (c *checker) duringLoss(done Span) bool {
-	return slices.ContainsFunc(c.h.Losses, func(s Span) bool { return done.Call <= s.Return && done.Return >= s.Call })
+func (h *History) duringLoss(done Span) bool {
+	return slices.ContainsFunc(h.Losses, func(s Span) bool { return done.Call <= s.Return && done.Return >= s.Call })
 }
 
 func (c *checker) editSurvives(d *document, e *Edit, k *Copy) {
@@ -250,7 +250,7 @@ func (c *checker) refusalsLeaveNothing() {
 func (c *checker) purgesHold() {
 	for _, d := range c.sorted() {
 		for _, p := range d.purges {
-			if !p.Outcome.Done() || p.Outcome == Accepted && c.duringLoss(p.Span) {
+			if !p.Outcome.Done() || p.Outcome == Accepted && c.h.duringLoss(p.Span) {
 				continue
 			}
 			for i := range c.h.Copies {

@@ -369,7 +369,7 @@ func (h *History) Summary() string {
 	c := checker{h: h}
 	reads := 0
 	for i := range h.Reads {
-		if c.calm(h.Reads[i].Span) {
+		if c.h.calm(h.Reads[i].Span) {
 			reads++
 		}
 	}

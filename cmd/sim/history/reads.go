@@ -6,7 +6,7 @@ import "slices"
 // before it began when r and w overlap.
 func (c *checker) readsSeeWrites() {
 	for _, d := range c.sorted() {
-		if c.temporary(d.db) {
+		if c.h.temporary(d.db) {
 			continue
 		}
 		for _, r := range d.reads {
@@ -55,7 +55,7 @@ func (c *checker) registersGrow() {
 	}
 	for i := range c.h.Registers {
 		r := &c.h.Registers[i]
-		if r.Write || r.Outcome != Acked || !c.calm(r.Span) {
+		if r.Write || r.Outcome != Acked || !c.h.calm(r.Span) {
 			continue
 		}
 		for _, w := range acked[r.Path] {
@@ -67,19 +67,19 @@ func (c *checker) registersGrow() {
 	}
 }
 
-func (c *checker) calm(s Span) bool { return slices.ContainsFunc(c.h.Calm, s.Within) }
+func (h *History) calm(s Span) bool { return slices.ContainsFunc(h.Calm, s.Within) }
 
 // noFailure: no internal error ever, and while nothing is broken every request
 // is answered, and with enough copies.
 func (c *checker) noFailure() {
 	for i := range c.h.Failures {
 		t := &c.h.Failures[i]
-		if t.Status == 500 || c.calm(t.Span) {
+		if t.Status == 500 || c.h.calm(t.Span) {
 			c.report("%s through %s at %v to %v: %d %s", t.Request, t.Node, t.Call, t.Return, t.Status, t.Text)
 		}
 	}
 	for i := range c.h.Edits {
-		if e := &c.h.Edits[i]; e.Outcome == Accepted && c.calm(e.Span) && !c.temporary(e.DB) {
+		if e := &c.h.Edits[i]; e.Outcome == Accepted && c.h.calm(e.Span) && !c.h.temporary(e.DB) {
 			c.report("%s/%s: %s through %s at %v to %v was only accepted while nothing was broken", e.DB, e.ID, e.Rev, e.Node, e.Call, e.Return)
 		}
 	}

@@ -12,9 +12,15 @@ import (
 	"divan/cmd/sim/history"
 )
 
+// feeds are reads of changes.
+type feeds struct {
+	*asker
+	page map[string]history.Since // by database: where this client is in the feed
+}
+
 // place chooses where to go on in the feed of a database: mostly where this client is,
 // sometimes at any place that a client has reached.
-func (c *Client) place(db string) history.Since {
+func (c *feeds) place(db string) history.Since {
 	at, known := c.page[db]
 	if known && c.rng.IntN(10) < 6 {
 		return at
@@ -99,8 +105,8 @@ func rowsOf(lines []row) (rows []history.Row) {
 	return rows
 }
 
-// changes reads on in a feed.
-func (c *Client) changes(ctx context.Context, db string) {
+// read reads on in a feed.
+func (c *feeds) read(ctx context.Context, db string) {
 	at := c.place(db)
 	q := url.Values{"style": {"all_docs"}, "since": {"now"}}
 	if at.Page != history.Now {
@@ -155,7 +161,7 @@ func (c *Client) changes(ctx context.Context, db string) {
 
 // failedLate notes an answer that had begun as a success and ends with an
 // error.
-func (c *Client) failedLate(r *request, text []byte) {
+func (c *feeds) failedLate(r *request, text []byte) {
 	t := history.Failure{Span: r.Span, Node: r.target.Name, Request: r.method + " " + r.path, Status: http.StatusServiceUnavailable, Text: string(text)}
 	if bytes.Contains(text, []byte("internal")) {
 		t.Status = http.StatusInternalServerError

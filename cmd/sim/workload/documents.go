@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"divan/cmd/sim/history"
@@ -69,16 +68,6 @@ func (r result) outcome() history.Outcome {
 	return history.Unknown
 }
 
-// copies adds a random w or r to a query, and returns it.
-func (c *Client) copies(name string, q url.Values) int {
-	if c.rng.IntN(3) > 0 {
-		return quorum
-	}
-	n := 1 + c.rng.IntN(3)
-	q.Set(name, strconv.Itoa(n))
-	return n
-}
-
 func path(db, id string, q url.Values) string {
 	p := "/" + db + "/" + id
 	if len(q) > 0 {
@@ -86,8 +75,6 @@ func path(db, id string, q url.Values) string {
 	}
 	return p
 }
-
-func (c *Client) pad() string { return strings.Repeat("x", c.rng.IntN(400)) }
 
 // edited notes an edit and learns its revision.
 func (c *Client) edited(e history.Edit) {
@@ -228,8 +215,6 @@ func (c *Client) replicate(ctx context.Context, db string) {
 		c.edited(e)
 	}
 }
-
-func (c *Client) revID() string { return fmt.Sprintf("%016x%016x", c.rng.Uint64(), c.rng.Uint64()) }
 
 // read reads a document, its winner or all leaves.
 func (c *Client) read(ctx context.Context, db string) {

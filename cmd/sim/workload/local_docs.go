@@ -8,32 +8,38 @@ import (
 	"divan/cmd/sim/history"
 )
 
-// localPath is the local document that only this client writes.
-func (c *Client) localPath(db string) string { return fmt.Sprintf("/%s/_local/c%d", db, c.id) }
+// registers are local documents in which clients count up.
+type registers struct {
+	*asker
+	local int // the last number in this client's local document
+}
 
-// writeLocal counts up in a local document.
-func (c *Client) writeLocal(ctx context.Context, _ string) {
+// registerPath is the local document that only one client writes.
+func registerPath(db string, client int) string { return fmt.Sprintf("/%s/_local/c%d", db, client) }
+
+// write counts up in a local document.
+func (c *registers) write(ctx context.Context, _ string) {
 	c.local++
 	in := body{Number: c.local}
 	if c.local > 1 {
 		in.Rev = fmt.Sprint("0-", c.local-1)
 	}
-	r := c.call(ctx, http.MethodPut, c.localPath(c.Databases[0]), in, nil)
-	c.register(history.Register{Span: r.Span, Path: c.localPath(c.Databases[0]), Write: true, Value: c.local, Outcome: history.OfStatus(r.status)})
+	r := c.call(ctx, http.MethodPut, registerPath(c.Databases[0], c.id), in, nil)
+	c.register(history.Register{Span: r.Span, Path: registerPath(c.Databases[0], c.id), Write: true, Value: c.local, Outcome: history.OfStatus(r.status)})
 }
 
-// readLocal reads the local document of any client.
-func (c *Client) readLocal(ctx context.Context, _ string) {
-	other := &Client{id: c.rng.IntN(4)}
+// read reads the local document of any client.
+func (c *registers) read(ctx context.Context, _ string) {
+	other := registerPath(c.Databases[0], c.rng.IntN(4))
 	var got body
-	r := c.call(ctx, http.MethodGet, other.localPath(c.Databases[0]), nil, &got)
-	reg := history.Register{Span: r.Span, Path: other.localPath(c.Databases[0]), Value: got.Number, Outcome: history.OfStatus(r.status)}
+	r := c.call(ctx, http.MethodGet, other, nil, &got)
+	reg := history.Register{Span: r.Span, Path: other, Value: got.Number, Outcome: history.OfStatus(r.status)}
 	if r.status == http.StatusNotFound {
 		reg.Outcome = history.Acked
 	}
 	c.register(reg)
 }
 
-func (c *Client) register(r history.Register) {
+func (c *registers) register(r history.Register) {
 	c.Log.Note(func(h *history.History) { h.Registers = append(h.Registers, r) })
 }

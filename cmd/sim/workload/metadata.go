@@ -20,8 +20,11 @@ type members struct {
 	Roles []string `json:"roles"`
 }
 
-// metadata does something with a database that comes and goes.
-func (c *Client) metadata(ctx context.Context, _ string) {
+// metadata is work on databases that come and go.
+type metadata struct{ *asker }
+
+// operateAny does something with a database that comes and goes.
+func (c *metadata) operateAny(ctx context.Context, _ string) {
 	db := c.Temporary[c.rng.IntN(len(c.Temporary))]
 	switch c.rng.IntN(10) {
 	case 0, 1:
@@ -44,7 +47,7 @@ func (c *Client) metadata(ctx context.Context, _ string) {
 // renew makes a database, and makes it again as clients do that want an empty one: at
 // once, and each step through any node. No other client uses it, so that the last
 // documents have to be there in the end.
-func (c *Client) renew(ctx context.Context, db string) {
+func (c *metadata) renew(ctx context.Context, db string) {
 	c.operate(ctx, db, history.Create)
 	c.writeTemporary(ctx, db)
 	c.operate(ctx, db, history.Delete)
@@ -54,7 +57,7 @@ func (c *Client) renew(ctx context.Context, db string) {
 }
 
 // operate carries out one operation on the metadata of a database.
-func (c *Client) operate(ctx context.Context, db string, kind history.MetaKind) {
+func (c *metadata) operate(ctx context.Context, db string, kind history.MetaKind) {
 	m := history.Meta{DB: db, Kind: kind}
 	var r *request
 	switch kind {
@@ -83,7 +86,7 @@ func (c *Client) operate(ctx context.Context, db string, kind history.MetaKind) 
 }
 
 // writeTemporary writes a document that must not outlive its database.
-func (c *Client) writeTemporary(ctx context.Context, db string) {
+func (c *metadata) writeTemporary(ctx context.Context, db string) {
 	b := body{Number: c.Log.Number()}
 	id := fmt.Sprint("t", b.Number)
 	var res result

@@ -25,9 +25,12 @@ type ViewRow struct {
 	Value string `json:"value"` // revision
 }
 
-// view reads rows of the view, which come in order, and of each document at most
+// views are reads of the view.
+type views struct{ *asker }
+
+// read reads rows of the view, which come in order, and of each document at most
 // one; or counts them.
-func (c *Client) view(ctx context.Context, db string) {
+func (c *views) read(ctx context.Context, db string) {
 	if c.rng.IntN(4) == 0 {
 		var out struct {
 			Rows []struct {
@@ -76,7 +79,7 @@ func (c *Client) view(ctx context.Context, db string) {
 }
 
 // saw notes rows as reads of documents; whole says that they are all there are.
-func (c *Client) saw(r *request, db string, rows []ViewRow, whole bool) {
+func (c *views) saw(r *request, db string, rows []ViewRow, whole bool) {
 	read := history.Read{Span: r.Span, Node: r.target.Name, DB: db, Quorum: quorum, Status: http.StatusOK}
 	var reads []history.Read
 	missing := map[string]bool{}
