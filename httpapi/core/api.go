@@ -233,7 +233,7 @@ func (c *Call) run(active int64) (err error) {
 	if c.Method == http.MethodOptions && c.set.cors.preflight(c.Response) {
 		return nil
 	}
-	if err := c.refuseRemoved(); err != nil {
+	if err := c.API.refuseRemoved(&c.Target); err != nil {
 		return err
 	}
 	c.route = c.API.router.route(&c.Target)

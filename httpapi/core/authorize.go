@@ -43,18 +43,16 @@ func (c *Call) need() access.Need {
 		return c.route.needOf(c.Method)
 	case c.DBName == "" || c.DBName[0] == '_' && !guard.IsSystemDatabase(c.DBName):
 		return access.ServerAdmin
-	case c.route == nil || c.oddDocument():
+	case c.route == nil || c.route.Table == DocTable && c.oddDocument():
 		return access.Contents
 	default:
 		return c.route.needOf(c.Method)
 	}
 }
 
-// oddDocument reports whether the path names a document that begins with "_" in one segment, as
+// oddDocument reports whether the path of a document names one that begins with "_" in one segment, as
 // "_local%2Fx": that is no ordinary document, though it matches the pattern of those.
-func (c *Call) oddDocument() bool {
-	return c.route.Table == DocTable && c.Path[1][0] == '_' && c.Path[1] != "_design"
-}
+func (t *Target) oddDocument() bool { return t.Path[1][0] == '_' && t.Path[1] != "_design" }
 
 // authorize decides whether the user may make this call, by its route and the
 // method alone (api.md section 3). What depends on the document, its author or

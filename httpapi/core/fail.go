@@ -38,7 +38,7 @@ func (c *Call) fail(err error) {
 	}
 	status := f.Status
 	if status == http.StatusUnauthorized {
-		status = c.challenge(f)
+		status = c.Response.challenge(f)
 	}
 	if err := c.Response.SendJSON(status, f.AppendJSON(nil)); err != nil {
 		c.Log.Debug("error answer not delivered", zap.String("request", c.RequestID), zap.Error(err))
@@ -56,17 +56,17 @@ func (w *Response) resetHeaders() {
 // challenge adds what helps the client of a 401 to log in, and returns the
 // status: a browser that takes no JSON is sent to the login page instead
 // (api.md section 3).
-func (c *Call) challenge(f Failure) int {
-	h, page := c.Response.Header(), c.Config.ChttpdAuth.AuthenticationRedirect
-	switch asked := c.Request.Header.Get("X-CouchDB-WWW-Authenticate"); {
+func (w *Response) challenge(f Failure) int {
+	h, page := w.Header(), w.config.ChttpdAuth.AuthenticationRedirect
+	switch asked := w.request.Header.Get("X-CouchDB-WWW-Authenticate"); {
 	case asked != "":
 		h["WWW-Authenticate"] = []string{asked}
-	case c.Config.Chttpd.AuthenticationRealm != "":
-		h["WWW-Authenticate"] = []string{c.Config.Chttpd.AuthenticationRealm}
-	case c.set.requireUser:
+	case w.config.Chttpd.AuthenticationRealm != "":
+		h["WWW-Authenticate"] = []string{w.config.Chttpd.AuthenticationRealm}
+	case w.set.requireUser:
 		h["WWW-Authenticate"] = []string{`Basic realm="server"`}
-	case page != "" && !Accepts(c.Request, "application/json") && Accepts(c.Request, "text/html"):
-		to := AppendEscaped([]byte(c.BaseURL()+page+"?return="), "/"+strings.Join(c.Path, "/"))
+	case page != "" && !Accepts(w.request, "application/json") && Accepts(w.request, "text/html"):
+		to := AppendEscaped([]byte(baseURL(w.request, w.config)+page+"?return="), "/"+strings.Join(w.target.Path, "/"))
 		h["Location"] = []string{string(AppendEscaped(append(to, "&reason="...), f.Reason))}
 		return http.StatusFound
 	}

@@ -30,8 +30,8 @@ import (
 
 // AtNode reports whether a name in a path below /_node stands for this node: _local, its own, or,
 // as long as no other node is in its cluster, one that setup scripts of CouchDB take for granted.
-func (c *Call) AtNode(name string) bool {
-	m := c.API.Deps.Meta
+func (a *API) AtNode(name string) bool {
+	m := a.Deps.Meta
 	switch name {
 	case "_local", m.Self():
 		return true
@@ -335,7 +335,7 @@ func (c *Call) runForwarded(user shard.User) (err error) {
 	if self := c.API.Deps.Meta.Self(); len(c.Path) < 2 || c.Path[1] != self { // else it would travel on
 		return fault.New(fault.BadRequest, "the request is for another node than "+self)
 	}
-	if err := c.refuseRemoved(); err != nil {
+	if err := c.API.refuseRemoved(&c.Target); err != nil {
 		return err
 	}
 	c.User = user

@@ -27,7 +27,7 @@ func (c *Call) finish() {
 		line := &c.scratch.line
 		*line = [...]zap.Field{
 			zap.String("request", c.RequestID), zap.String("peer", c.API.Deps.Auth.Peer(c.Request)), zap.String("user", user),
-			zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Int("status", c.Response.Status),
+			zap.String("method", c.Request.Method), zap.String("path", logPath(c.Request)), zap.Int("status", c.Response.Status),
 			zap.Int64("bytes", c.Response.bytes), zap.Duration("took", took),
 		}
 		ce.Write(line[:]...) // cores copy what they keep
@@ -64,7 +64,7 @@ func (c *Call) LogFailure(f Failure, err error) {
 	if errors.As(err, &p) {
 		c.API.Stats.Panics.Inc()
 		c.Log.Error("panic in a request", zap.String("request", c.RequestID), zap.String("ref", f.Ref),
-			zap.String("method", c.Request.Method), zap.String("path", c.logPath()),
+			zap.String("method", c.Request.Method), zap.String("path", logPath(c.Request)),
 			zap.Any("panic", p.value), zap.ByteString("stack", p.stack))
 		return
 	}
@@ -73,7 +73,7 @@ func (c *Call) LogFailure(f Failure, err error) {
 		log, level, message = c.API.refusals, zap.WarnLevel, "request refused"
 	}
 	log.Log(level, message, zap.String("request", c.RequestID), zap.String("ref", f.Ref),
-		zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Error(err))
+		zap.String("method", c.Request.Method), zap.String("path", logPath(c.Request)), zap.Error(err))
 }
 
 // fewOf returns a logger that leaves lines out when there are many of them: under an
@@ -84,5 +84,5 @@ func fewOf(l *zap.Logger) *zap.Logger {
 	}))
 }
 
-// logPath is the path without the query string, which may hold secrets.
-func (c *Call) logPath() string { return c.Request.URL.EscapedPath() }
+// logPath is the path of a request without the query string, which may hold secrets.
+func logPath(r *http.Request) string { return r.URL.EscapedPath() }

@@ -10,8 +10,8 @@ import (
 // administrator who was dropped since would still be one, and it would acknowledge writes
 // that no other node ever sees. So it does not authenticate clients either, and answers
 // only the few requests about the process itself.
-func (c *Call) refuseRemoved() error {
-	if !c.API.Deps.Meta.Removed() || c.aboutProcess(c.API.Deps.Meta.Self()) {
+func (a *API) refuseRemoved(t *Target) error {
+	if !a.Deps.Meta.Removed() || t.aboutProcess(a.Deps.Meta.Self()) {
 		return nil
 	}
 	return fault.New(fault.Unavailable, meta.TextRemoved)

@@ -72,7 +72,7 @@ func noNode(*core.Call) error {
 // that it names.
 func onNode(h core.Handler) core.Handler {
 	return func(c *core.Call) error {
-		if name := c.Path[1]; !c.AtNode(name) {
+		if name := c.Path[1]; !c.API.AtNode(name) {
 			return c.Forward(name)
 		}
 		return h(c)

@@ -27,7 +27,7 @@ type drainAnswer struct {
 // member returns the member of the cluster that a path names.
 func member(c *core.Call) (meta.Node, error) {
 	name := c.Path[1]
-	if c.AtNode(name) {
+	if c.API.AtNode(name) {
 		name = c.API.Deps.Meta.Self()
 	}
 	n, ok := c.API.Deps.Meta.Node(name)
