@@ -23,7 +23,7 @@ func (c *Coordinator) AcceptLoss(ctx context.Context, name string) error {
 		return fault.Newf(fault.NotFound, "No database has a shard %s on this node.", name)
 	}
 	return c.handles.turn(newDB(c, m), func() error {
-		if c.gone(m) {
+		if c.keeper.gone(m) {
 			return errNoDatabase()
 		}
 		_, one, _ := c.meta.CopyIn(name, c.node)

@@ -55,6 +55,7 @@ type Coordinator struct {
 	held    replica.Held
 	lost    *lost.Register // which copies of this node are gone for good
 	missing *lost.Missing  // which of them are gone and have to join
+	keeper  *copyKeeper    // makes and removes the copies of this node
 	design  func(ctx context.Context, d *DB)
 
 	handles     handles
@@ -81,6 +82,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c.held = replica.Held{Shards: o.Local, Indexes: o.Indexes, Views: o.Views, Searches: o.Searches, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
 	c.local = replica.NewLocal(c.held)
+	c.keeper = &copyKeeper{node: c.node, meta: c.meta, local: c.local, shards: o.Local, lost: c.lost, missing: c.missing, log: c.log}
 	c.handles.c, c.handles.byName = c, make(map[string]*DB)
 	c.readRepairs.figures = &c.figures
 	if o.Peers != nil {
@@ -151,7 +153,7 @@ func (h *handles) made(m *meta.Database) bool {
 // secure makes the copies of a database on this node that are not there yet.
 func (h *handles) secure(ctx context.Context, d *DB) error {
 	done := h.making.DoChan(d.Instance(), func() (any, error) {
-		return nil, h.c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
+		return nil, h.c.keeper.ensureStill(context.WithoutCancel(ctx), d.meta) // others wait for it too
 	})
 	select {
 	case r := <-done:

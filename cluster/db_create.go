@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -12,7 +10,6 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -85,7 +82,7 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 		d.made.Store(true)
 		c.handles.put(d)
 		return nil
-	case c.gone(m):
+	case c.keeper.gone(m):
 		return nil
 	case fault.Is(failure, fault.Closed) || c.undo(ctx, d):
 		return failure
@@ -96,12 +93,6 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 		c.log.Error("database without its copies stays in the map", zap.String("db", m.Name), zap.Error(failure))
 		return failure
 	}
-}
-
-// gone reports whether a database that this node has known is there no more;
-// another one may have its name.
-func (c *Coordinator) gone(m *meta.Database) bool {
-	return isGone(c.meta, m)
 }
 
 func isGone(group *meta.Meta, m *meta.Database) bool {
@@ -124,29 +115,13 @@ func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
 	}
 	undone := false
 	_ = c.handles.turn(d, func() error { // the errors are for those who wait for copies meanwhile
-		undone = c.unwritten(d) && c.takeBack(context.WithoutCancel(ctx), d)
+		undone = c.keeper.unwritten(d.meta) && c.takeBack(context.WithoutCancel(ctx), d)
 		if undone {
 			return errNoDatabase()
 		}
 		return fanout.NoCopy()
 	})
 	return undone
-}
-
-// unwritten reports whether no client can have written to a database that has its copies on this
-// node only, nor can before another one of them is made.
-func (c *Coordinator) unwritten(d *DB) bool {
-	names, err := c.local.Names()
-	if err != nil {
-		return false
-	}
-	own, made := d.meta.CopiesOn(c.node), 0
-	for _, name := range own {
-		if slices.Contains(names, name) {
-			made++
-		}
-	}
-	return made == 0 || (made < len(own) && len(c.meta.Nodes()) == 1)
 }
 
 // takeBack deletes a database and what this node has of it.
@@ -156,7 +131,7 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 		return false
 	}
 	for _, name := range d.meta.CopiesOn(c.node) {
-		c.drop(ctx, name)
+		c.keeper.drop(ctx, name)
 	}
 	return true
 }
@@ -227,111 +202,8 @@ func (c *Coordinator) makeAsked(ctx context.Context, name string) error {
 	return err
 }
 
-// ensure makes the copies of a database that this node is to hold and does not
-// have. All of them at once, since making one is waiting for the disk.
-func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
-	var own []ownCopy
-	for _, s := range d.meta.Shards {
-		if one, here := s.CopyOn(c.node); here {
-			own = append(own, ownCopy{d.meta.CopyName(s.Range), s.Range, one})
-		}
-	}
-	return fanout.Each(len(own), func(i int) error {
-		err := c.make(ctx, own[i], d.meta)
-		if err != nil && !fault.Is(err, fault.Exists) {
-			return fmt.Errorf("make the copies of %s: %w", d.meta.Name, err)
-		}
-		return nil
-	})
-}
-
-// newFor is how long after its creation a database counts as new: a copy that this node
-// makes later, because it was away or cut off, joins and is filled from the others, which may
-// have been written to. It is the clock of the node that created the database. Where
-// clocks differ by more, a copy is filled for nothing, or answers before repair has brought
-// what it lacks, as one does of a node that was away: no acknowledged edit depends on it.
-const newFor = time.Minute
-
-// make makes a copy of this node, empty, if it is new. One that is not there and is not new
-// was lost: it has to join, or stays lost when no other copy is full.
-func (c *Coordinator) make(ctx context.Context, t ownCopy, m *meta.Database) error {
-	switch {
-	case c.lost.Dropped(t.name):
-		return errDropped()
-	case c.local.Has(t.name):
-		id, err := c.held.Shards.Copies.ID(t.name)
-		switch {
-		case err != nil && !fault.Is(err, fault.NoCopy):
-			return fmt.Errorf("make %s: %w", t.name, err)
-		case err == nil && id != t.ID:
-			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // a request reads it
-		case err == nil:
-			return nil
-		}
-	}
-	joining := t.State == ring.StateJoining
-	switch {
-	case t.State == ring.StateLeaving:
-		return nil // what it alone had is gone; repair takes it out of the map
-	case t.State == ring.StateCopying, joining && ring.CommandOf(t.ID) > c.meta.MadeCopies(), !joining && c.isNew(t, m):
-		_, err := replica.Create.On(ctx, replica.Copy{At: c.local, To: wire.Addressee{Copy: t.ID, Generation: m.Generation}}, replica.CreateRequest{Copy: t.name, ID: t.ID, Partitioned: m.Partitioned})
-		if err == nil && joining {
-			c.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.name))
-		}
-		return err
-	case joining || ring.FullBeside(m.Shards, t.Range, t.Copy):
-		c.missing.Note(t.name, t.ID)
-		return nil // the other ranges can be used
-	default:
-		if err := c.lost.Miss(t.name); err != nil { // nothing else may tell any more that it was here
-			return err
-		}
-		c.lost.Note(t.name)
-		return nil
-	}
-}
-
-// ownCopy is a copy that the map places on this node.
-type ownCopy struct {
-	name string
-	ring.Range
-	ring.Copy
-}
-
-// isNew reports whether a full copy of this node that is not there was never made.
-func (c *Coordinator) isNew(t ownCopy, m *meta.Database) bool {
-	made := ring.CommandOf(t.ID)
-	switch {
-	case c.lost.Has(t.name) || made <= c.meta.MadeCopies():
-		return false
-	case !ring.FullBeside(m.Shards, t.Range, t.Copy): // there is nothing to be filled from
-		return true
-	default:
-		return made == m.Born && time.Since(time.Unix(m.Created, 0)) < newFor
-	}
-}
-
 // otherFull reports whether other copies of the range of a copy of this node are full.
 func otherFull(m *meta.Database, name string, one ring.Copy) bool {
 	r, _, _, ok := ring.ParseCopyName(name)
 	return ok && ring.FullBeside(m.Shards, r, one)
-}
-
-// ensureStill is ensure for a database that may have been deleted, or is
-// meanwhile: what is made for it then goes again.
-func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
-	if c.gone(d.meta) {
-		return errDropped()
-	}
-	if err := c.ensure(ctx, d); err != nil {
-		return err
-	}
-	own := d.meta.CopiesOn(c.node)
-	if !c.gone(d.meta) && !slices.ContainsFunc(own, c.lost.Dropped) {
-		return nil
-	}
-	for _, name := range own {
-		c.drop(ctx, name)
-	}
-	return errDropped()
 }

@@ -30,19 +30,22 @@ func (c *checkedDisk) Do(ctx context.Context, call replica.Call) error {
 	return call.On(ctx, c.ownCopies)
 }
 
+// interpose puts copies in the place of those on the disk of a node.
+func interpose(c *Coordinator, at ownCopies) { c.local, c.keeper.local = at, at }
+
 // TestCreationOvertaken: while a client creates a database, another one deletes
 // it, creates it again, and writes to it.
 func TestCreationOvertaken(t *testing.T) {
 	w := start(t, setup{still: true})
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
-	w.local = &checkedDisk{w.local, func(string) error {
+	interpose(w.Coordinator, &checkedDisk{w.local, func(string) error {
 		if first.CompareAndSwap(false, true) {
 			close(begun)
 			<-goOn
 		}
 		return nil
-	}}
+	}})
 	created := make(chan error, 1)
 	go func() { created <- w.CreateDB(t.Context(), "pond", CreateOptions{Q: 1}) }()
 	<-begun
@@ -129,12 +132,12 @@ func TestCreateOnFullDisk(t *testing.T) {
 			}
 			var full atomic.Bool
 			full.Store(true)
-			w.local = &checkedDisk{w.local, func(name string) error {
+			interpose(w.Coordinator, &checkedDisk{w.local, func(name string) error {
 				if full.Load() && strings.Contains(name, c.full) {
 					return errFull()
 				}
 				return nil
-			}}
+			}})
 			err := w.CreateDB(t.Context(), "pond", c.o)
 			if c.fails != fault.Is(err, fault.InsufficientStorage) || (err != nil && !c.fails) {
 				t.Errorf("creation: %v", err)
@@ -180,7 +183,7 @@ func (fullDisk) DiskFull() error { return errFull() }
 func TestCreateKnowsThatTheDiskIsFull(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		w := start(t, setup{nodes: nodes, still: true})
-		w.local = fullDisk{w.local}
+		interpose(w.Coordinator, fullDisk{w.local})
 		before := w.meta.Applied()
 		err := w.CreateDB(t.Context(), "pond", CreateOptions{Q: 1})
 		if full := fault.Is(err, fault.InsufficientStorage); full != (nodes == 1) || (w.meta.Applied() == before) != full {
@@ -196,10 +199,10 @@ func TestCreatorHangsUp(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	w.log = zap.New(core)
 	ctx, hangUp := context.WithCancel(t.Context())
-	w.local = &checkedDisk{w.local, func(string) error {
+	interpose(w.Coordinator, &checkedDisk{w.local, func(string) error {
 		hangUp()
 		return nil
-	}}
+	}})
 	if err := w.CreateDB(ctx, "pond", CreateOptions{Q: 2}); err != nil {
 		t.Error(err)
 	}

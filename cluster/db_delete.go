@@ -43,7 +43,7 @@ func (c *Coordinator) dropCopies(ctx context.Context, m *meta.Database) {
 	copies := newDB(c, m).routing.All()
 	_ = fanout.Each(len(copies), func(i int) error { // what fails is logged
 		if t := copies[i]; t.Node == c.node {
-			c.drop(ctx, t.Name)
+			c.keeper.drop(ctx, t.Name)
 		} else {
 			c.dropElsewhere(soon, t)
 		}
@@ -64,14 +64,5 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t fanout.Target) {
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Debug("copy of a deleted database stays elsewhere for now",
 			zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
-	}
-}
-
-// drop removes a copy from this node's disk. One that cannot be removed now is
-// removed by the next reconciliation.
-func (c *Coordinator) drop(ctx context.Context, name string) {
-	_, err := replica.Drop.On(ctx, replica.Copy{At: c.local}, name)
-	if err != nil && !fault.Is(err, fault.NoCopy) {
-		c.log.Warn("copy of a deleted database stays for now", zap.String("copy", name), zap.Error(err))
 	}
 }

@@ -64,7 +64,7 @@ func (c *council) deleteBehind(late, leader, holder *councillor, d *DB) {
 	for _, s := range d.routing.Routes {
 		c.settle(func() bool { return !holder.holds(c.t, s.Copies[0].Name) && !leader.holds(c.t, s.Copies[0].Name) })
 	}
-	if late.gone(d.meta) {
+	if late.keeper.gone(d.meta) {
 		c.t.Fatalf("%s: the node knows that it is gone", d.meta.Name)
 	}
 }

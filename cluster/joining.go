@@ -53,7 +53,7 @@ func (c *Coordinator) missLost(ctx context.Context) {
 			continue
 		}
 		d := newDB(c, db)
-		if err := c.handles.turn(d, func() error { return c.ensureStill(ctx, d) }); err != nil && ctx.Err() == nil {
+		if err := c.handles.turn(d, func() error { return c.keeper.ensureStill(ctx, db) }); err != nil && ctx.Err() == nil {
 			c.log.Warn("a copy that has lost what it held is not missed yet", zap.String("copy", name), zap.Error(err)) // a sweep does that
 		}
 	}

@@ -99,7 +99,7 @@ func (k *reconciler) follow(ctx context.Context, sub *meta.Subscription) error {
 			case meta.Deleted:
 				k.c.handles.forget(e.Old.Name)
 				for _, name := range e.Old.CopiesOn(k.c.node) {
-					k.c.drop(ctx, name)
+					k.c.keeper.drop(ctx, name)
 					k.c.lost.Forget(name)
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
@@ -246,7 +246,7 @@ func (k *reconciler) clear(ctx context.Context, names []string, suspects int) ma
 			still[name] = since
 		case k.c.meta.IsDeleted(name):
 			k.c.log.Info("remove copy of a deleted database", zap.String("copy", name))
-			k.c.drop(ctx, name)
+			k.c.keeper.drop(ctx, name)
 		default:
 			k.c.lost.Orphan(ctx, name)
 		}
@@ -257,7 +257,7 @@ func (k *reconciler) clear(ctx context.Context, names []string, suspects int) ma
 // make makes the copies of a database that this node lacks.
 func (k *reconciler) make(ctx context.Context, db *meta.Database) {
 	d := newDB(k.c, db) // what is under way may be for a map without the newest copies
-	err := k.c.handles.turn(d, func() error { return k.c.ensureStill(ctx, d) })
+	err := k.c.handles.turn(d, func() error { return k.c.keeper.ensureStill(ctx, db) })
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoCopy) && ctx.Err() == nil { // else it was deleted
 		k.failed = true
 		k.c.log.Error("copies not made", zap.String("db", db.Name), zap.Error(err))

@@ -26,7 +26,7 @@ func TestSuccessorUnheard(t *testing.T) {
 			if err := leader.DeleteDB(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			c.settle(func() bool { return late.gone(d.meta) })
+			c.settle(func() bool { return late.keeper.gone(d.meta) })
 			c.part(leader.name, late.name)
 			if again {
 				if err := leader.CreateDB(t.Context(), name, CreateOptions{N: 1, Q: 1}); err != nil {
