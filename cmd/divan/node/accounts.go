@@ -27,20 +27,30 @@ func accountDatabases(s *config.Snapshot) []string {
 	return slices.Compact([]string{"_users", s.ChttpdAuth.AuthenticationDB})
 }
 
-// keepAccountRules gives databases of accounts their design document when they are made or
+// accountRules gives databases of accounts the design document that says who may change
+// them.
+type accountRules struct {
+	alone  bool // the node stands alone
+	config *config.Holder
+	meta   *meta.Meta
+	coord  *cluster.Coordinator
+	log    *zap.Logger
+}
+
+// run gives databases of accounts their design document when they are made or
 // become one. Until then, and should a node die between, the same rules count without it
 // (auth.Standard). All nodes do it: the document has the same revision, no matter which
 // node writes it.
-func (n *Node) keepAccountRules(ctx context.Context) error {
+func (a *accountRules) run(ctx context.Context) error {
 	said := ""
 	for ctx.Err() == nil {
-		err := n.watchAccounts(ctx)
+		err := a.watch(ctx)
 		if err == nil {
 			continue
 		}
 		if err = ended(ctx, err); err != nil && !errors.Is(err, meta.ErrLagged) && err.Error() != said { // a full disk may stay so
 			said = err.Error()
-			n.log.Warn(textNoAccountRules, zap.Error(err))
+			a.log.Warn(textNoAccountRules, zap.Error(err))
 		}
 		_ = pause.For(ctx, accountsRetry) // the loop looks at ctx
 	}
@@ -49,38 +59,38 @@ func (n *Node) keepAccountRules(ctx context.Context) error {
 
 const textNoAccountRules = "a database of accounts has no design document yet"
 
-// waitForAccountRules has a server that stands alone answer requests only when its
+// wait has a server that stands alone answer requests only when its
 // databases of accounts have their design document, unless that cannot be written.
-func (n *Node) waitForAccountRules(ctx context.Context) error {
-	if n.links != nil {
+func (a *accountRules) wait(ctx context.Context) error {
+	if !a.alone {
 		return nil
 	}
-	for _, name := range accountDatabases(n.config.Load()) {
-		if _, there := n.meta.Database(name); !there {
+	for _, name := range accountDatabases(a.config.Load()) {
+		if _, there := a.meta.Database(name); !there {
 			continue
 		}
-		if err := n.giveUserDesign(ctx, name); err != nil {
-			n.log.Warn(textNoAccountRules, zap.Error(err))
+		if err := a.give(ctx, name); err != nil {
+			a.log.Warn(textNoAccountRules, zap.Error(err))
 		}
 	}
 	return nil
 }
 
-// watchAccounts returns nil when the setting names another database, and at the end.
-func (n *Node) watchAccounts(ctx context.Context) error {
+// watch returns nil when the setting names another database, and at the end.
+func (a *accountRules) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	names := accountDatabases(n.config.Load())
-	stop := n.config.Subscribe(func(_, now *config.Snapshot) {
+	names := accountDatabases(a.config.Load())
+	stop := a.config.Subscribe(func(_, now *config.Snapshot) {
 		if !slices.Equal(accountDatabases(now), names) {
 			cancel()
 		}
 	})
 	defer stop()
-	if !slices.Equal(accountDatabases(n.config.Load()), names) { // changed before the subscription
+	if !slices.Equal(accountDatabases(a.config.Load()), names) { // changed before the subscription
 		return nil
 	}
-	sub, dbs := n.meta.Subscribe()
+	sub, dbs := a.meta.Subscribe()
 	defer sub.Close()
 	wanted := make([]string, 0, len(names))
 	for _, name := range names {
@@ -90,7 +100,7 @@ func (n *Node) watchAccounts(ctx context.Context) error {
 	}
 	for {
 		for _, name := range wanted {
-			if err := n.giveUserDesign(ctx, name); err != nil && ctx.Err() == nil {
+			if err := a.give(ctx, name); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
@@ -110,11 +120,11 @@ func (n *Node) watchAccounts(ctx context.Context) error {
 	}
 }
 
-// giveUserDesign writes the document unless there is one, or an administrator has
+// give writes the document unless there is one, or an administrator has
 // deleted it.
-func (n *Node) giveUserDesign(ctx context.Context, db string) error {
+func (a *accountRules) give(ctx context.Context, db string) error {
 	design := auth.UserDesign()
-	err := n.coord.Do(ctx, db, func(d *cluster.DB) error {
+	err := a.coord.Do(ctx, db, func(d *cluster.DB) error {
 		_, err := d.Open(ctx, cluster.OpenOptions{ID: design.ID, HeadOnly: true})
 		if !fault.Is(err, fault.NotFound) || fault.Reason(err) == "deleted" {
 			return err

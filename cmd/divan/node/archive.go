@@ -17,20 +17,20 @@ import (
 // archiveMeta makes room for the metadata of a cluster that the node was invited
 // to. Its own are kept in a directory beside, in case that was a mistake. It
 // may be repeated after a crash at any point.
-func (n *Node) archiveMeta(ctx context.Context, id *identityStore) error {
+func (b *base) archiveMeta(ctx context.Context, id *identityStore) error {
 	now := id.load()
 	if !now.restarts() {
 		return nil
 	}
 	switch {
-	case n.cfg.Meta != nil:
-		*n.cfg.Meta = memoryStores()
-	case !n.cfg.MetaInMemory:
-		if err := archiveDir(metaDir(n.cfg.DataDir)); err != nil {
+	case b.cfg.Meta != nil:
+		*b.cfg.Meta = memoryStores()
+	case !b.cfg.MetaInMemory:
+		if err := archiveDir(metaDir(b.cfg.DataDir)); err != nil {
 			return fmt.Errorf("put the metadata from before aside: %w", err)
 		}
 	}
-	n.log.Info("this node gives up its own metadata and joins a cluster", zap.String("uuid", now.UUID))
+	b.log.Info("this node gives up its own metadata and joins a cluster", zap.String("uuid", now.UUID))
 	return id.update(ctx, func(i *identity) { i.Archived = true })
 }
 
@@ -58,25 +58,4 @@ func archiveDir(dir string) error {
 		return err
 	}
 	return errors.Join(parent.Sync(), parent.Close())
-}
-
-// restore makes the settings of this node again that were made before it was
-// invited, when it is a member of the cluster that invited it.
-func (l *links) restore(ctx context.Context) error {
-	id := l.id.load()
-	if len(id.Settings) == 0 || id.Invited {
-		return nil
-	}
-	for section, keys := range id.Settings {
-		for key, value := range keys {
-			if _, err := l.node.meta.Config.Set(ctx, meta.ConfigChange{Section: section, Key: key, Value: value}); err != nil {
-				return fmt.Errorf("set [%s] %s again: %w", section, key, err)
-			}
-		}
-	}
-	return l.id.update(ctx, func(i *identity) {
-		if !i.Invited { // invited meanwhile
-			i.Settings = nil
-		}
-	})
 }

@@ -64,7 +64,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 	all[0].want("PUT", "/pond", "", "201")
 	all[1].want("PUT", "/pond/frog", `{"legs":4}`, "201")
 	all[2].want("GET", "/pond/frog", "", "200")
-	eventually(t, "gossip has found them all", func() bool { return len(all[2].node.links.Members()) == 3 })
+	eventually(t, "gossip has found them all", func() bool { return len(clusterView{links: all[2].node.links}.Members()) == 3 })
 	uuid := all[0].node.meta.UUID()
 	for _, h := range all {
 		h.end()
@@ -98,7 +98,7 @@ func TestInvitationOnDisk(t *testing.T) {
 	a, b := all[0], all[1]
 	a.want("PUT", "/pond?n=1", "", "201")
 	b.want("PUT", "/_node/_local/_config/log/level", `"warning"`, "200")
-	if _, err := b.node.links.Accept(t.Context(), a.node.links.Invitation()); err != nil {
+	if _, err := b.node.links.invitations.Accept(t.Context(), a.node.links.invitations.Invitation()); err != nil {
 		t.Fatal(err)
 	}
 	b.node.Restart()
@@ -106,7 +106,7 @@ func TestInvitationOnDisk(t *testing.T) {
 		t.Fatalf("Run: %v", err)
 	}
 	b = start(t, cfgs[1])
-	eventually(t, "the node is a member", func() bool { return len(a.node.meta.Nodes()) == 2 && b.node.links.joined() })
+	eventually(t, "the node is a member", func() bool { return len(a.node.meta.Nodes()) == 2 && b.node.links.members.joined() })
 	b.want("GET", "/_all_dbs", "", `200 ["pond"]`)
 	eventually(t, "its settings are there again", func() bool {
 		return b.ask("GET", "/_node/_local/_config/log/level", "") == `200 "warning"`
@@ -115,7 +115,7 @@ func TestInvitationOnDisk(t *testing.T) {
 		t.Error(err)
 	}
 	// Again: it is in already.
-	if _, err := b.node.links.Accept(t.Context(), a.node.links.Invitation()); err != nil || b.node.links.id.load().Invited {
+	if _, err := b.node.links.invitations.Accept(t.Context(), a.node.links.invitations.Invitation()); err != nil || b.node.links.members.id.load().Invited {
 		t.Errorf("invited again: %v", err)
 	}
 	for _, h := range []*testNode{b, a} {

@@ -36,7 +36,7 @@ func TestSeedList(t *testing.T) {
 		names := `["divan@10.0.0.1","divan@10.0.0.2","divan@10.0.0.3"]`
 		c.soon("GET", "/_membership", "", `200 {"all_nodes":`+names+`,"cluster_nodes":`+names)
 		a.want("GET", "/_cluster_setup", "", `200 {"state":"cluster_finished"}`)
-		id := a.node.links.id.load()
+		id := a.node.links.members.id.load()
 		if len(id.Nodes) != 3 || id.UUID != c.node.meta.UUID() || id.UUID == "" {
 			w.t.Errorf("%+v", id)
 		}
@@ -137,7 +137,7 @@ func TestClusterRestarts(t *testing.T) {
 		start := time.Now()
 		c.end()
 		w.t.Logf("one node stops within %v", time.Since(start))
-		w.eventually("the others know", func() bool { return !slices.Contains(a.node.links.Members(), c.name) })
+		w.eventually("the others know", func() bool { return !slices.Contains(clusterView{links: a.node.links}.Members(), c.name) })
 		b.end()
 		a.end()
 		w.start(c, b)
@@ -231,7 +231,7 @@ func TestKilledAfterInvitation(t *testing.T) {
 		}
 		b.want("PUT", "/_node/_local/_config/log/level", `"warning"`, "200")
 		before := b.node.meta.UUID()
-		if _, err := b.node.links.Accept(w.t.Context(), a.node.links.Invitation()); err != nil {
+		if _, err := b.node.links.invitations.Accept(w.t.Context(), a.node.links.invitations.Invitation()); err != nil {
 			w.t.Fatal(err)
 		}
 		if err := b.node.meta.SetDraining(w.t.Context(), b.name, true); err != nil {
@@ -240,11 +240,11 @@ func TestKilledAfterInvitation(t *testing.T) {
 		synctest.Wait()
 		b.kill()
 		b.start()
-		w.eventually("it has joined", func() bool { return b.node.links.joined() && len(a.node.meta.Nodes()) == 2 })
+		w.eventually("it has joined", func() bool { return b.node.links.members.joined() && len(a.node.meta.Nodes()) == 2 })
 		if uuid := b.node.meta.UUID(); uuid == before || uuid != a.node.meta.UUID() {
 			w.t.Errorf("uuid %s", uuid)
 		}
-		w.eventually("that is noted", func() bool { return !b.node.links.id.load().Invited })
+		w.eventually("that is noted", func() bool { return !b.node.links.members.id.load().Invited })
 		w.eventually("its settings are there again", func() bool {
 			return b.ask("GET", "/_node/_local/_config/log/level", "") == `200 "warning"`
 		})
@@ -385,7 +385,7 @@ func TestWrongSecret(t *testing.T) {
 		if got := len(a.node.meta.Nodes()); got != 2 {
 			w.t.Errorf("%d nodes", got)
 		}
-		if got := a.node.links.Members(); slices.Contains(got, stranger.name) {
+		if got := (clusterView{links: a.node.links}).Members(); slices.Contains(got, stranger.name) {
 			w.t.Errorf("gossip has %v", got)
 		}
 	})
@@ -455,7 +455,7 @@ func TestFiftyNodes(t *testing.T) {
 		}
 		took := w.eventually("all nodes belong", func() bool {
 			for _, h := range w.homes {
-				if !h.node.links.joined() || len(h.node.meta.Nodes()) != count {
+				if !h.node.links.members.joined() || len(h.node.meta.Nodes()) != count {
 					return false
 				}
 			}
@@ -464,7 +464,7 @@ func TestFiftyNodes(t *testing.T) {
 		w.t.Logf("all belong after %v", took)
 		took = w.eventually("all have heard of all", func() bool {
 			for _, h := range w.homes {
-				if len(h.node.links.Members()) != count {
+				if len(clusterView{links: h.node.links}.Members()) != count {
 					return false
 				}
 			}

@@ -46,5 +46,5 @@ func TestStopOnHangingDisk(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Log("its connection was cut off:", err)
 	}
-	h.node.left.Wait()
+	h.node.stack.left.Wait()
 }

@@ -39,7 +39,7 @@ func TestInvitedAgain(t *testing.T) {
 			w.t.Errorf("uuid %s, want %s", got, want)
 		}
 		b.soon("GET", "/_node/_local/_config/log/level", "", `200 "warning"`)
-		w.eventually("that is noted", func() bool { id := b.node.links.id.load(); return !id.Invited && !id.Archived })
+		w.eventually("that is noted", func() bool { id := b.node.links.members.id.load(); return !id.Invited && !id.Archived })
 	})
 }
 
@@ -55,7 +55,7 @@ func TestInvitedByAnother(t *testing.T) {
 		}
 		a.want("POST", "/_cluster_setup", addNode(b), "503")
 		c.want("POST", "/_cluster_setup", addNode(b), "201")
-		w.eventually("it belongs to the other cluster", func() bool { return b.node.links.joined() })
+		w.eventually("it belongs to the other cluster", func() bool { return b.node.links.members.joined() })
 		if got, want := b.node.meta.UUID(), c.node.meta.UUID(); got != want {
 			w.t.Errorf("uuid %s, want %s", got, want)
 		}
@@ -77,7 +77,7 @@ func TestLostMetadata(t *testing.T) {
 		}
 		a.want("POST", "/_cluster_setup", addNode(b), "201")
 		b.soon("GET", "/_up", "", "200")
-		w.eventually("that is noted", func() bool { return len(b.node.links.id.load().Nodes) == 2 })
+		w.eventually("that is noted", func() bool { return len(b.node.links.members.id.load().Nodes) == 2 })
 		a.end()
 		b.end()
 		*b.cfg.Meta = memoryStores()

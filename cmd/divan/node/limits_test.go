@@ -135,7 +135,7 @@ func TestNodeOnFullDisk(t *testing.T) {
 	cfg.FS = smallDisk{vfs.Default, full}
 	h := start(t, cfg)
 	defer h.end()
-	if h.node.metaOptions().DiskFull() == nil {
+	if h.node.metadata.options().DiskFull() == nil {
 		t.Error("the metadata do not know of it, and keep the lead")
 	}
 	if !h.logged(0, "a system database is not made") {

@@ -17,7 +17,7 @@ func TestLogFile(t *testing.T) {
 	h := buildAs(t, cfg)
 	h.run()
 	h.want("GET", "/_up", "", "200")
-	if lines := h.node.logger.lines(); lines["info"] == 0 || lines["warning"] == 0 || lines["error"] != 0 || lines["debug"] != 0 {
+	if lines := h.node.base.logger.lines(); lines["info"] == 0 || lines["warning"] == 0 || lines["error"] != 0 || lines["debug"] != 0 {
 		t.Errorf("the log has %v", lines)
 	}
 	h.set("log", "level", "error")
@@ -48,13 +48,13 @@ func TestFiguresOfTheNode(t *testing.T) {
 	h.run()
 	h.want("PUT", "/pond?q=1", "", "201")
 	h.want("PUT", "/pond/frog", "{}", "201")
-	before := h.node.figures().Commits
+	before := h.node.report.figures().Commits
 	h.want("GET", "/pond/frog", "", "200")
-	if after := h.node.figures().Commits; before == 0 || after != before {
+	if after := h.node.report.figures().Commits; before == 0 || after != before {
 		t.Errorf("%d commits, %d after a read", before, after)
 	}
 	h.want("PUT", "/pond/toad", "{}", "201")
-	if after := h.node.figures().Commits; after <= before {
+	if after := h.node.report.figures().Commits; after <= before {
 		t.Errorf("%d commits, %d after a write", before, after)
 	}
 	h.end()

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,34 +36,27 @@ import (
 
 // Node is one node of a cluster, or a server that stands alone.
 type Node struct {
-	cfg    Config
-	name   string
-	logger *logger
-	log    *zap.Logger
-	config *config.Holder
+	base   *base
 	files  descriptors
 	engine *storage.Engine
 	local  *shard.Local
+	hooks  *hooks // of local
 	functions
 	replication
-	meta  *meta.Meta
-	coord *cluster.Coordinator
+	meta     *meta.Meta
+	metadata *metadata // runs meta
+	coord    *cluster.Coordinator
 	upkeep
 	auth      *auth.Authenticator
 	api       *httpapi.API
+	report    *report
 	listeners *listeners
-	links     *links          // nil: the node stands alone
-	life      context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
+	links     *links // nil: the node stands alone
+	stack     *stack
 
-	ready chan struct{}
-	ending
-}
-
-// ending is how a node ends.
-type ending struct {
+	ready      chan struct{}
 	restarting chan struct{}
 	askRestart sync.Once
-	left       sync.WaitGroup // what a stop by force leaves behind
 }
 
 // upkeep holds the parts that change the copies of this node without a client's request.
@@ -90,127 +81,50 @@ type functions struct {
 // New opens the data directory and builds every part; nothing runs yet. A node
 // that was built must be run, or closed with Close.
 func New(ctx context.Context, cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, ready: make(chan struct{}), ending: ending{restarting: make(chan struct{})}}
-	if err := n.configure(ctx); err != nil {
+	b := &base{cfg: cfg}
+	if err := b.configure(ctx); err != nil {
 		return nil, err
 	}
-	if err := n.tryPorts(ctx); err != nil {
-		return nil, errors.Join(err, n.logger.close())
+	if err := b.tryPorts(ctx); err != nil {
+		return nil, errors.Join(err, b.logger.close())
+	}
+	n := &Node{
+		base: b, files: divide(descriptorLimit()), hooks: &hooks{}, report: &report{}, ready: make(chan struct{}), restarting: make(chan struct{}),
 	}
 	var err error
-	n.files = divide(descriptorLimit())
-	o := engineOptions(cfg, n.config.Load(), n.files, n.log)
-	o.Compression = n.compression
+	o := engineOptions(cfg, n.base.config.Load(), n.files, n.base.log)
+	o.Compression = n.base.compression
 	n.engine, err = storage.NewEngine(o)
 	if err != nil {
-		return nil, errors.Join(err, n.logger.close())
+		return nil, errors.Join(err, n.base.logger.close())
 	}
-	n.files.say(n.log)
+	n.files.say(n.base.log)
 	if err := n.build(ctx); err != nil {
-		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.logger.close())
+		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.base.logger.close())
 	}
 	return n, nil
 }
 
-// configure reads the settings and opens the log.
-func (n *Node) configure(ctx context.Context) error {
-	flags, err := n.cfg.flags()
-	if err != nil {
-		return err
-	}
-	dir, err := filepath.Abs(n.cfg.DataDir)
-	if err != nil {
-		return fmt.Errorf("find the data directory: %w", err)
-	}
-	options := config.Options{
-		Files: n.cfg.files(), Environ: n.cfg.Environ, Flags: flags, DataDir: dir, Logger: n.cfg.Logger,
-		Hash: func(password string) (string, error) {
-			s := n.config.Load().ChttpdAuth
-			return auth.HashAdmin(ctx, password, s.PasswordScheme, s.PBKDF2PRF, s.Iterations)
-		},
-		Verify: func(stored, password string) bool { return auth.VerifyAdmin(ctx, stored, password) },
-	}
-	first, err := config.New(options)
-	if err != nil {
-		return err
-	}
-	if err := n.decideAlone(first.Load(), flags); err != nil {
-		return err
-	}
-	if n.logger, err = n.cfg.openLog(first.Load().Log); err != nil {
-		return err
-	}
-	n.log = n.logger.Logger
-	// Once more, now that there is a log that can say which values it ignores.
-	options.Logger = n.log.Named("config")
-	if n.config, err = config.New(options); err != nil {
-		return errors.Join(err, n.logger.close())
-	}
-	n.logger.follow(n.config)
-	return nil
-}
-
-// decideAlone settles whether the node stands alone, and its name. A node that
-// belongs to a cluster goes on belonging to it.
-func (n *Node) decideAlone(s *config.Snapshot, flags config.Values) error {
-	if n.name = s.Cluster.NodeName; n.name == "" {
-		n.name = defaultName
-	}
-	others, err := belongs(n.cfg.fileSystem(), n.cfg.DataDir, n.name)
-	switch {
-	case err != nil:
-		return err
-	case !alone(s):
-	case len(others) == 0:
-		put(flags, "couchdb", "single_node", "true")
-	case s.CouchDB.SingleNode:
-		return fmt.Errorf("[couchdb] single_node is true, and the node belongs to a cluster with %s", strings.Join(others, ", "))
-	default:
-		put(flags, "couchdb", "single_node", "false")
-	}
-	return nil
-}
-
-// alone reports whether nothing in the configuration speaks of other nodes: then
-// the node is a server by itself and needs no set-up.
-func alone(s *config.Snapshot) bool {
-	if _, said := s.Get("couchdb", "single_node"); said {
-		return s.CouchDB.SingleNode
-	}
-	for _, key := range []string{"seedlist", "secret", "port", "bind_address", "advertise"} {
-		if value, _ := s.Get("cluster", key); value != "" {
-			return false
-		}
-	}
-	return true
-}
-
 // build makes the floors above storage.
 func (n *Node) build(ctx context.Context) (err error) {
-	s := n.config.Load()
-	heavy := query.NewGate(cmp.Or(n.cfg.Processors, runtime.GOMAXPROCS(0)))
+	s := n.base.config.Load()
+	heavy := query.NewGate(cmp.Or(n.base.cfg.Processors, runtime.GOMAXPROCS(0)))
 	n.local = shard.New(shard.Options{
-		Engine: n.engine, Logger: n.log.Named("shard"), Validator: n.rules, CompileSelector: compileSelector(heavy), Heavy: heavy,
-		CompileFunction: n.filter, OnUpdate: n.updated, OnDesignDoc: n.designChanged, OnDrop: n.copyDropped,
+		Engine: n.engine, Logger: n.base.log.Named("shard"), Validator: n.hooks.rules, CompileSelector: compileSelector(heavy), Heavy: heavy,
+		CompileFunction: n.hooks.filter, OnUpdate: n.hooks.updated, OnDesignDoc: n.hooks.designChanged, OnDrop: n.hooks.copyDropped,
 	})
-	n.scripts = script.New(script.Options{
-		Logger: n.log.Named("script"), Processors: n.cfg.Processors, Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
-		Eval: func() bool { return n.config.Load().Limits.AllowEval },
-	})
-	n.indexes = index.New(index.Options{Engine: n.engine, Shards: n.local, Logger: n.log.Named("indexes"), Memory: s.Limits.MaxIndexMemory})
-	n.views = view.New(view.Options{Indexes: n.indexes, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit})
-	n.searches = search.New(n.indexes, indexer.New(n.scripts))
+	n.newIndexes()
 	if !s.CouchDB.SingleNode {
-		if n.links, err = n.newLinks(ctx); err != nil {
+		if n.links, err = newLinks(ctx, n.base, n.load); err != nil {
 			return err
 		}
 	}
-	if n.meta, err = meta.New(n.metaOptions()); err != nil {
-		return fmt.Errorf("metadata: %w", err)
+	if err := n.newMeta(); err != nil {
+		return err
 	}
 	n.newDesigns()
 	options := cluster.Options{
-		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Indexes: n.indexes, Views: n.views, Searches: n.searches, Logger: n.log.Named("cluster"),
+		NodeName: n.base.name, Meta: n.meta, Config: n.base.config, Local: n.local, Indexes: n.indexes, Views: n.views, Searches: n.searches, Logger: n.base.log.Named("cluster"),
 		DesignWritten: n.designs.Written,
 	}
 	if err := n.newRepair(); err != nil {
@@ -222,12 +136,12 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.coord, err = cluster.New(options); err != nil {
 		return fmt.Errorf("coordinator: %w", err)
 	}
-	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth"), Processors: n.cfg.Processors})
-	n.queries, err = clusterview.New(clusterview.Options{Coordinator: n.coord, Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
+	n.auth = auth.New(auth.Options{Config: n.base.config, Users: userStore{n.coord}, Logger: n.base.log.Named("auth"), Processors: n.base.cfg.Processors})
+	n.queries, err = clusterview.New(clusterview.Options{Coordinator: n.coord, Config: n.base.config, Designs: n.designs, Indexes: n.views, Logger: n.base.log.Named("views")})
 	if err != nil {
 		return fmt.Errorf("views: %w", err)
 	}
-	n.wanted, err = indexes.New(indexes.Options{Coordinator: n.coord, Designs: n.designs, Manager: n.indexes, Logger: n.log.Named("indexes")})
+	n.wanted, err = indexes.New(indexes.Options{Coordinator: n.coord, Designs: n.designs, Manager: n.indexes, Logger: n.base.log.Named("indexes")})
 	if err != nil {
 		return fmt.Errorf("indexes: %w", err)
 	}
@@ -235,48 +149,67 @@ func (n *Node) build(ctx context.Context) (err error) {
 		return err
 	}
 	deps := httpapi.Deps{
-		Coordinator: n.coord, Views: n.queries, Indexes: n.wanted, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Coordinator: n.coord, Views: n.queries, Indexes: n.wanted, Meta: n.meta, Config: n.base.config, Auth: n.auth, Logger: n.base.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
-		Version: n.cfg.Version, Restart: n.Restart, Dial: n.dial, Figures: n.figures, Tasks: n.tasks, Reshard: n.resharder.Table(),
+		Version: n.base.cfg.Version, Restart: n.Restart, Dial: n.base.dial, Figures: n.report.figures, Tasks: n.report.tasks, Reshard: n.resharder.Table(),
 		Limits: httpapi.Limits{Connections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare},
 	}
 	if n.links != nil {
 		if err := n.newRebalancer(); err != nil {
 			return err
 		}
-		deps.Cluster, deps.Rebalance = n.links, n.rebalancer
+		deps.Cluster, deps.Rebalance = clusterView{n.links.invitations, n.links}, n.rebalancer
 	}
 	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // each request carries its own
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
 	n.newReplication()
-	n.listeners = newListeners(n.api, n.config, n.cfg.Listener, n.log)
+	n.listeners = newListeners(n.api, n.base.config, n.base.cfg.Listener, n.base.log)
 	if n.links != nil {
-		n.links.serve()
+		n.links.serve(n.copiesForOthers(), n.services())
+	}
+	n.bind()
+	return nil
+}
+
+// newIndexes builds what runs the functions of design documents, and the indexes of the copies
+// of this node.
+func (n *Node) newIndexes() {
+	s := n.base.config
+	n.scripts = script.New(script.Options{
+		Logger: n.base.log.Named("script"), Processors: n.base.cfg.Processors, Timeout: func() time.Duration { return s.Load().CouchDB.OSProcessTimeout },
+		Eval: func() bool { return s.Load().Limits.AllowEval },
+	})
+	log := n.base.log.Named("indexes")
+	n.indexes = index.New(index.Options{Engine: n.engine, Shards: n.local, Logger: log, Memory: s.Load().Limits.MaxIndexMemory})
+	n.views = view.New(view.Options{Indexes: n.indexes, Shards: n.local, Scripts: n.scripts, Logger: log, Limit: n.base.reduceLimit})
+	n.searches = search.New(n.indexes, indexer.New(n.scripts))
+}
+
+// newMeta opens the metadata.
+func (n *Node) newMeta() (err error) {
+	n.metadata = &metadata{base: n.base, engine: n.engine, links: n.links}
+	if n.meta, err = n.metadata.open(); err != nil {
+		return fmt.Errorf("metadata: %w", err)
+	}
+	if n.links != nil {
+		n.links.members.meta = n.meta
 	}
 	return nil
 }
 
-func (n *Node) metaOptions() meta.Options {
-	o := meta.Options{
-		Dir: metaDir(n.cfg.DataDir), Stores: n.cfg.Meta, Self: meta.Node{Name: n.name}, Bootstrap: true,
-		Config: n.config, Logger: n.log.Named("meta"), DiskFull: n.engine.DiskFull, Found: n.bootstrap,
+// bind gives the parts that were built first what was built after them.
+func (n *Node) bind() {
+	*n.hooks = hooks{designs: n.designs, indexes: n.indexes, wanted: n.wanted, coord: n.coord, repair: n.repair}
+	*n.report = report{
+		name: n.base.name, engine: n.engine, local: n.local, scripts: n.scripts, indexes: n.indexes, meta: n.meta,
+		repair: n.repair, resharder: n.resharder, rebalancer: n.rebalancer, perUser: n.perUser, lines: n.base.logger.lines,
 	}
-	if n.cfg.MetaInMemory {
-		o.Dir = ""
-	}
-	if o.Dir != "" && o.Stores == nil {
-		o.CopyDir = copyDir(n.cfg.DataDir)
-	}
-	if n.links != nil {
-		n.links.describe(&o)
-	}
-	return o
+	n.stack = &stack{parts: n.parts(), within: n.base.cfg.StopWithin, log: n.base.log}
 }
 
-// defaultName is the name of a node that was given none: it stands alone, so
-// no other node has to find it.
-const defaultName = "divan@127.0.0.1"
+// load returns how many requests are under way, and where HTTP is served; nil: nowhere yet.
+func (n *Node) load() (requests int, addr net.Addr) { return n.api.Active(), n.Addr() }
 
 // Ready returns a channel that is closed once the node answers requests.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
@@ -285,7 +218,7 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 func (n *Node) Addr() net.Addr { return n.listeners.Addr() }
 
 // Config returns the node's configuration.
-func (n *Node) Config() *config.Holder { return n.config }
+func (n *Node) Config() *config.Holder { return n.base.config }
 
 // Reclaimable returns how many bytes of requests' bodies were given back since it
 // was last asked.
@@ -293,7 +226,7 @@ func (n *Node) Reclaimable() int64 { return n.api.Memory.Reclaimable() }
 
 // Addresses returns where the node listens, as the configuration says.
 func (n *Node) Addresses() (out []string) {
-	for _, p := range places(n.config.Load()) {
+	for _, p := range places(n.base.config.Load()) {
 		out = append(out, p.kind.String()+" "+p.address)
 	}
 	return out
@@ -305,11 +238,11 @@ func (n *Node) Databases() int { return n.meta.Databases().Len() }
 // Renew opens the file of the log anew, which may have been renamed, and reads the
 // certificates again. Certificates for other nodes are read at each connection.
 func (n *Node) Renew() {
-	if err := n.logger.reopen(); err != nil {
-		n.log.Error("the log stays where it is", zap.Error(err))
+	if err := n.base.logger.reopen(); err != nil {
+		n.base.log.Error("the log stays where it is", zap.Error(err))
 	}
 	n.listeners.look()
-	n.log.Info("the log is open anew, certificates are read again")
+	n.base.log.Info("the log is open anew, certificates are read again")
 }
 
 // Restart makes Run return ErrRestart after a graceful stop. It returns at

@@ -20,7 +20,7 @@ func TestIndexesOfNewCopies(t *testing.T) {
 	if !ok {
 		t.Fatal("no database")
 	}
-	if err := h.node.buildIndexes(t.Context(), "pond", db.CopyName(ring.Full())); err != nil {
+	if err := h.node.hooks.buildIndexes(t.Context(), "pond", db.CopyName(ring.Full())); err != nil {
 		t.Fatal(err)
 	}
 	h.want("GET", "/pond/_design/v/_view/v?update=false", "", `200 {"total_rows":1,`)
@@ -28,7 +28,7 @@ func TestIndexesOfNewCopies(t *testing.T) {
 	if !h.logged(0, "index is not built for a shard that is made") {
 		t.Error("nobody hears that an index is not built")
 	}
-	if err := h.node.buildIndexes(t.Context(), "pond", "shards/00000000-7fffffff/pond."+db.Suffix); err == nil {
+	if err := h.node.hooks.buildIndexes(t.Context(), "pond", "shards/00000000-7fffffff/pond."+db.Suffix); err == nil {
 		t.Error("a copy that is not there has indexes")
 	}
 }

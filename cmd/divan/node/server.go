@@ -146,13 +146,13 @@ func (s *server) listen(ctx context.Context) error {
 // tryPorts takes the addresses of a node that is new, and gives them back: one that
 // cannot have them is refused before its data directory is made. Later the
 // addresses may have been changed through HTTP, which is not known yet here.
-func (n *Node) tryPorts(ctx context.Context) error {
-	_, err := n.cfg.fileSystem().Stat(n.cfg.DataDir)
-	if n.cfg.Listener != nil || n.cfg.FS != nil || !errors.Is(err, fs.ErrNotExist) {
+func (b *base) tryPorts(ctx context.Context) error {
+	_, err := b.cfg.fileSystem().Stat(b.cfg.DataDir)
+	if b.cfg.Listener != nil || b.cfg.FS != nil || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	for _, p := range places(n.config.Load()) {
-		if err := allowed(n.config, p); err != nil {
+	for _, p := range places(b.config.Load()) {
+		if err := allowed(b.config, p); err != nil {
 			return err
 		}
 		s := &server{place: p}
