@@ -10,6 +10,7 @@ import (
 	"divan/cluster/routing"
 	"divan/cluster/window"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
 // keyWindow is how many keys are looked up at a time, which bounds what is
@@ -125,7 +126,7 @@ func (k *keyed) look(keys []string, maxBytes int) error {
 		for i, at := range groups[g].Items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
+		found, err := ask(k.ctx, k.db.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
 				Copy: t.Name, IDs: ids, ByIDOptions: shard.ByIDOptions{
 					IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts, MaxBytes: share,

@@ -3,11 +3,11 @@ package cluster
 import (
 	"context"
 
-	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
 // listings lists documents by id.
@@ -80,7 +80,7 @@ func (d *listings) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) 
 }
 
 // describe fills in what a listing tells besides its rows.
-func (d *listings) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []fanout.Target) error {
+func (d *listings) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []ring.Replica) error {
 	var live, before int64
 	for _, p := range m.parts {
 		live += int64(p.Head.Total)
@@ -120,7 +120,7 @@ func (d *listings) describe(ctx context.Context, rows *DocRows, m *merged, q Doc
 
 // sizeOf counts the live documents in a space, and those before it in
 // ascending order.
-func (d *listings) sizeOf(ctx context.Context, picked []fanout.Target, space interval) (size, before int64, err error) {
+func (d *listings) sizeOf(ctx context.Context, picked []ring.Replica, space interval) (size, before int64, err error) {
 	los, his := make([]int64, len(picked)), make([]int64, len(picked))
 	err = d.onEach(picked, func(i int) error {
 		var err error
@@ -137,8 +137,8 @@ func (d *listings) sizeOf(ctx context.Context, picked []fanout.Target, space int
 }
 
 // before counts the live documents of a range whose ids are below id.
-func (d *listings) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
-	return ask(ctx, d.replicaSet, d.routing.SameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
+func (d *listings) before(ctx context.Context, of ring.Replica, id string) (int64, error) {
+	return ask(ctx, d.replicaSet, d.routing.SameRange(of), func(ctx context.Context, rep replica.Copy, t ring.Replica) (int64, error) {
 		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.Name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -163,7 +163,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
 		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: quorum.Share(q.Skip, q.Limit, n),
 	}
-	return func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error) {
+	return func(ctx context.Context, rep replica.Copy, t ring.Replica, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.Name
 		switch {
@@ -178,7 +178,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 }
 
 // openMerge opens a listing on every chosen copy.
-func (d *listings) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
+func (d *listings) openMerge(ctx context.Context, picked []ring.Replica, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d.replicaSet, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), quorum.ByID(desc)), last: -1}
 	err := d.onEach(picked, func(i int) error {
 		p := d.newDocPart(ctx, d.routing.SameRange(picked[i]), open)

@@ -7,6 +7,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
 // docPart is the documents of one range, by id.
@@ -20,9 +21,9 @@ type docPart struct {
 
 // opener opens the listing of one copy, behind an id in its direction unless
 // that is empty.
-type opener func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error)
+type opener func(ctx context.Context, rep replica.Copy, t ring.Replica, behind string) (replica.Docs, error)
 
-func (d *listings) newDocPart(ctx context.Context, copies []fanout.Target, open opener) *docPart {
+func (d *listings) newDocPart(ctx context.Context, copies []ring.Replica, open opener) *docPart {
 	limit := d.listingTimeout()
 	p := &docPart{opener: open}
 	p.FailoverStream = fanout.FailoverStream[string, replica.DocsHead, shard.RowBatch]{
@@ -35,7 +36,7 @@ func (d *listings) newDocPart(ctx context.Context, copies []fanout.Target, open 
 func (p *docPart) Position() (behind string, ok bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *docPart) Open(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (fanout.Opened[replica.DocsHead, shard.RowBatch], error) {
+func (p *docPart) Open(ctx context.Context, rep replica.Copy, t ring.Replica, behind string) (fanout.Opened[replica.DocsHead, shard.RowBatch], error) {
 	docs, err := p.opener(ctx, rep, t, behind)
 	return fanout.Opened[replica.DocsHead, shard.RowBatch]{Head: docs.Head, Stream: docs.Stream}, err
 }

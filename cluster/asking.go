@@ -6,6 +6,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/cluster/routing"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -20,7 +21,7 @@ func (d *replicaSet) Asking() *Asking { return (*Asking)(d) }
 func (a *Asking) Node() string { return a.node }
 
 // Replica implements fanout.Caller.
-func (a *Asking) Replica(t fanout.Target) replica.Copy { return a.replica(t) }
+func (a *Asking) Replica(t ring.Replica) replica.Copy { return a.replica(t) }
 
 // Spawn implements fanout.Caller.
 func (a *Asking) Spawn(f func()) bool { return a.spawn(f) }
@@ -58,7 +59,7 @@ func (a *Asking) Explain(ctx context.Context, err error) error {
 // that of this node if it has one, else in the order of the map, and to the
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.
-func ask[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, d *replicaSet, copies []ring.Replica, question func(context.Context, replica.Copy, ring.Replica) (T, error)) (T, error) {
 	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question}.First(ctx)
 	return got.Got, d.explain(ctx, err)
 }
@@ -67,7 +68,7 @@ func ask[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, ques
 // fault.NotFound counts only when r copies say so, or all that answer; r below
 // 1 means the majority. What was acknowledged by the majority is found, and a
 // copy that has not dropped yet what the others have dropped is no oracle.
-func askSome[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, r int, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
+func askSome[T any](ctx context.Context, d *replicaSet, copies []ring.Replica, r int, question func(context.Context, replica.Copy, ring.Replica) (T, error)) (T, error) {
 	if r < 1 {
 		r = fanout.Majority(copies)
 	}
@@ -77,7 +78,7 @@ func askSome[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, 
 
 // askOf is ask, or with an r that is not 1 askSome, about a document of a route. When a shard was
 // split meanwhile, the copies of that part are asked to which the document belongs by the newer map.
-func askOf[T any](ctx context.Context, d *replicaSet, s *routing.Route, q about, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (got T, err error) {
+func askOf[T any](ctx context.Context, d *replicaSet, s *routing.Route, q about, question func(context.Context, replica.Copy, ring.Replica) (T, error)) (got T, err error) {
 	d.byNewestMapOf(ctx, s, q.id, func(d *DB, s *routing.Route) (done bool) {
 		if q.r == 1 {
 			got, err = ask(ctx, d.replicaSet, s.Near, question)

@@ -14,6 +14,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
 // changePart is the changes of one range.
@@ -32,7 +33,7 @@ type changePart struct {
 	shown bool           // a row has been given out
 
 	watch   io.Closer // nil: not watched
-	watched fanout.Target
+	watched ring.Replica
 }
 
 // feedPosition is where a part goes on.
@@ -49,7 +50,7 @@ type changesBegin struct {
 
 // newPart returns a part that is not open yet. copies are in the order in which
 // they are tried.
-func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart {
+func (f *Feed) newPart(index int, copies []ring.Replica, hint int) *changePart {
 	p := &changePart{feed: f, index: index, hint: hint}
 	p.FailoverStream = fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
 		Database: f.db.Asking(), Log: f.db.log, Ctx: f.ctx, Kind: p, Copies: copies,
@@ -63,7 +64,7 @@ func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart 
 }
 
 // target returns the copy that is read, or was last.
-func (p *changePart) target() fanout.Target { return p.Copies[0] }
+func (p *changePart) target() ring.Replica { return p.Copies[0] }
 
 // rest ends the reading until there is something new. All copies are good then
 // for going on.
@@ -76,7 +77,7 @@ func (p *changePart) rest() {
 	if len(p.Copies) == len(all) {
 		return
 	}
-	p.Copies = append([]fanout.Target{t}, slices.DeleteFunc(slices.Clone(all), func(o fanout.Target) bool { return o == t })...)
+	p.Copies = append([]ring.Replica{t}, slices.DeleteFunc(slices.Clone(all), func(o ring.Replica) bool { return o == t })...)
 }
 
 // Position implements fanout.RowKind. A feed that runs backwards and has shown
@@ -95,7 +96,7 @@ func (p *changePart) Position() (feedPosition, bool) {
 
 // Open implements fanout.RowKind: the changes of a copy from where a client goes on
 // that has seen from.
-func (p *changePart) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from feedPosition) (fanout.Opened[changesBegin, shard.ChangeBatch], error) {
+func (p *changePart) Open(ctx context.Context, rep replica.Copy, t ring.Replica, from feedPosition) (fanout.Opened[changesBegin, shard.ChangeBatch], error) {
 	f := p.feed
 	out := fanout.Opened[changesBegin, shard.ChangeBatch]{Head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
 	m := &out.Head.mark
@@ -173,14 +174,14 @@ func (p *changePart) unwatch() {
 // choices returns the copies of a range in the order in which they are tried: the
 // one that the client's sequence names, because only there the feed goes on
 // exactly, then that of this node.
-func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
+func (f *Feed) choices(ctx context.Context, t ring.Replica) []ring.Replica {
 	copies := f.db.routing.SameRange(t)
 	id, ok := f.query.Since.CopyOf(t.Range)
 	if !ok || f.query.Descending || len(copies) == 1 {
 		return copies
 	}
 	if i := f.holder(ctx, copies, id); i > 0 {
-		return append(append([]fanout.Target{copies[i]}, copies[:i]...), copies[i+1:]...)
+		return append(append([]ring.Replica{copies[i]}, copies[:i]...), copies[i+1:]...)
 	}
 	return copies
 }
@@ -188,7 +189,7 @@ func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
 // holder returns which of the copies has an id, 0 when none says so soon. It is
 // worth some time: a client reads all of a range again that goes on from another
 // copy. The first copy that has the id ends the search.
-func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.CopyID) int {
+func (f *Feed) holder(ctx context.Context, copies []ring.Replica, id sequence.CopyID) int {
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	has := func(i int) bool {
@@ -219,7 +220,7 @@ func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.C
 
 // shared returns up to where a copy is known to hold nothing but what
 // a client has seen that has read another copy of the range up to a sequence.
-func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copy, head sequence.Head, seen sequence.Mark) uint64 {
+func (f *Feed) shared(ctx context.Context, t ring.Replica, rep replica.Copy, head sequence.Head, seen sequence.Mark) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	at := repair.Copy{Name: t.Name, UUID: head.UUID, Seq: head.Seq}
@@ -232,7 +233,7 @@ func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copy, he
 }
 
 // position asks where a copy is.
-func (f *Feed) position(ctx context.Context, t fanout.Target) (replica.At, error) {
+func (f *Feed) position(ctx context.Context, t ring.Replica) (replica.At, error) {
 	rep := f.db.replica(t)
 	if rep.Away() {
 		return replica.At{}, fanout.NodeDown(t.Node)

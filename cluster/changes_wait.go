@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"divan/cluster/fanout"
 	"divan/cluster/sequence"
+	"divan/shard/ring"
 )
 
 // maxLiveHint bounds what a part prepares to read after it was woken.
@@ -182,8 +182,8 @@ func (f *Feed) positions(ctx context.Context) ([]placed, error) { //nolint:conte
 }
 
 // targets returns the copies that the parts are read from.
-func (f *Feed) targets() []fanout.Target {
-	out := make([]fanout.Target, len(f.parts))
+func (f *Feed) targets() []ring.Replica {
+	out := make([]ring.Replica, len(f.parts))
 	for i, p := range f.parts {
 		out[i] = p.target()
 	}
@@ -191,7 +191,7 @@ func (f *Feed) targets() []fanout.Target {
 }
 
 // ask does the asking of positions.
-func (f *Feed) ask(ctx context.Context, copies []fanout.Target) []placed {
+func (f *Feed) ask(ctx context.Context, copies []ring.Replica) []placed {
 	out := make([]placed, len(copies))
 	_ = f.db.onEach(copies, func(i int) error { // errors are in out
 		at, err := f.position(ctx, copies[i])

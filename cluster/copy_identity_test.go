@@ -26,7 +26,7 @@ func TestEarlierCopyComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		stale := []shard.Edit{{ID: "then", Body: []byte(`{}`)}}
-		if _, err := own.Update(t.Context(), shard.UpdateRequest{Copy: name, NewEdits: true, Edits: stale}); err != nil {
+		if _, err := own.Decide(t.Context(), shard.DecideRequest{Copy: name, NewEdits: true, Edits: stale}); err != nil {
 			t.Fatal(err)
 		}
 

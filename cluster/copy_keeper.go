@@ -12,7 +12,6 @@ import (
 	"divan/cluster/lost"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/fault"
@@ -33,10 +32,10 @@ type copyKeeper struct {
 // ensure makes the copies of a database that this node is to hold and does not
 // have. All of them at once, since making one is waiting for the disk.
 func (k *copyKeeper) ensure(ctx context.Context, m *meta.Database) error {
-	var own []ownCopy
+	var own []ring.Replica // those that the map places on this node
 	for _, s := range m.Shards {
 		if one, here := s.CopyOn(k.node); here {
-			own = append(own, ownCopy{m.CopyName(s.Range), s.Range, one})
+			own = append(own, ring.Replica{Range: s.Range, Copy: one, Name: m.CopyName(s.Range), Generation: m.Generation})
 		}
 	}
 	return fanout.Each(len(own), func(i int) error {
@@ -57,15 +56,15 @@ const newFor = time.Minute
 
 // make makes a copy of this node, empty, if it is new. One that is not there and is not new
 // was lost: it has to join, or stays lost when no other copy is full.
-func (k *copyKeeper) make(ctx context.Context, t ownCopy, m *meta.Database) error {
+func (k *copyKeeper) make(ctx context.Context, t ring.Replica, m *meta.Database) error {
 	switch {
-	case k.lost.Dropped(t.name):
+	case k.lost.Dropped(t.Name):
 		return errDropped()
-	case k.local.Has(t.name):
-		id, err := k.shards.Copies.ID(t.name)
+	case k.local.Has(t.Name):
+		id, err := k.shards.Copies.ID(t.Name)
 		switch {
 		case err != nil && !fault.Is(err, fault.NoCopy):
-			return fmt.Errorf("make %s: %w", t.name, err)
+			return fmt.Errorf("make %s: %w", t.Name, err)
 		case err == nil && id != t.ID:
 			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // a request reads it
 		case err == nil:
@@ -77,35 +76,28 @@ func (k *copyKeeper) make(ctx context.Context, t ownCopy, m *meta.Database) erro
 	case t.State == ring.StateLeaving:
 		return nil // what it alone had is gone; repair takes it out of the map
 	case t.State == ring.StateCopying, joining && ring.CommandOf(t.ID) > k.meta.MadeCopies(), !joining && k.isNew(t, m):
-		_, err := replica.Create.On(ctx, replica.Copy{At: k.local, To: wire.Addressee{Copy: t.ID, Generation: m.Generation}}, replica.CreateRequest{Copy: t.name, ID: t.ID, Partitioned: m.Partitioned})
+		err := k.local.Create(ctx, t, m.Partitioned)
 		if err == nil && joining {
-			k.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.name))
+			k.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.Name))
 		}
 		return err
 	case joining || ring.FullBeside(m.Shards, t.Range, t.Copy):
-		k.missing.Note(t.name, t.ID)
+		k.missing.Note(t.Name, t.ID)
 		return nil // the other ranges can be used
 	default:
-		if err := k.lost.Miss(t.name); err != nil { // nothing else may tell any more that it was here
+		if err := k.lost.Miss(t.Name); err != nil { // nothing else may tell any more that it was here
 			return err
 		}
-		k.lost.Note(t.name)
+		k.lost.Note(t.Name)
 		return nil
 	}
 }
 
-// ownCopy is a copy that the map places on this node.
-type ownCopy struct {
-	name string
-	ring.Range
-	ring.Copy
-}
-
 // isNew reports whether a full copy of this node that is not there was never made.
-func (k *copyKeeper) isNew(t ownCopy, m *meta.Database) bool {
+func (k *copyKeeper) isNew(t ring.Replica, m *meta.Database) bool {
 	made := ring.CommandOf(t.ID)
 	switch {
-	case k.lost.Has(t.name) || made <= k.meta.MadeCopies():
+	case k.lost.Has(t.Name) || made <= k.meta.MadeCopies():
 		return false
 	case !ring.FullBeside(m.Shards, t.Range, t.Copy): // there is nothing to be filled from
 		return true

@@ -7,6 +7,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/routing"
+	"divan/shard/ring"
 )
 
 // covers chooses the copies that listings read: whole copies that tile the ring once.
@@ -18,15 +19,15 @@ type covers struct {
 
 // cover is one copy per range, as long as no node comes or goes.
 type cover struct {
-	epoch  uint64          // of presence
-	picked []fanout.Target // nil: some range has no copy that can be reached
+	epoch  uint64         // of presence
+	picked []ring.Replica // nil: some range has no copy that can be reached
 }
 
 // choose picks the copies that a listing reads: one per range, those of this
 // node gladly, those that cannot be reached never.
-func (d *covers) choose(all []fanout.Target) []fanout.Target {
+func (d *covers) choose(all []ring.Replica) []ring.Replica {
 	spans := make([]quorum.Span, 0, len(all))
-	live := make([]fanout.Target, 0, len(all))
+	live := make([]ring.Replica, 0, len(all))
 	for _, t := range all {
 		if d.copies(t.Node) == nil {
 			continue
@@ -42,7 +43,7 @@ func (d *covers) choose(all []fanout.Target) []fanout.Target {
 	if !ok {
 		return nil
 	}
-	out := make([]fanout.Target, len(picked))
+	out := make([]ring.Replica, len(picked))
 	for i, p := range picked {
 		out[i] = live[p]
 	}
@@ -52,7 +53,7 @@ func (d *covers) choose(all []fanout.Target) []fanout.Target {
 // covered returns one live copy per range, in ring order, or the error that
 // says that some range has none. Which copies those are is worked out again
 // when a node has come or gone.
-func (d *covers) covered() ([]fanout.Target, error) {
+func (d *covers) covered() ([]ring.Replica, error) {
 	epoch := d.here.Epoch()
 	c := d.last.Load()
 	if c == nil || c.epoch != epoch {
@@ -69,12 +70,12 @@ func (d *covers) covered() ([]fanout.Target, error) {
 // that of a partition, the copies in the order in which they are asked. That of
 // this node comes first, or with deciding the one that decides edits: it has
 // every edit that was acknowledged.
-func (d *covers) Sources(partition string, deciding bool) ([][]fanout.Target, error) {
+func (d *covers) Sources(partition string, deciding bool) ([][]ring.Replica, error) {
 	picked, err := d.holding(partition)
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]fanout.Target, len(picked))
+	out := make([][]ring.Replica, len(picked))
 	for i, t := range picked {
 		s := d.routing.At(t.Begin)
 		if deciding {
@@ -87,7 +88,7 @@ func (d *covers) Sources(partition string, deciding bool) ([][]fanout.Target, er
 }
 
 // holding returns one live copy per range, or that of a partition only.
-func (d *covers) holding(partition string) ([]fanout.Target, error) {
+func (d *covers) holding(partition string) ([]ring.Replica, error) {
 	picked, err := d.covered()
 	if err != nil || partition == "" {
 		return picked, err
@@ -102,13 +103,13 @@ func (d *covers) holding(partition string) ([]fanout.Target, error) {
 }
 
 // allHere reports whether all of these copies are on this node.
-func (d *covers) allHere(picked []fanout.Target) bool {
-	return !slices.ContainsFunc(picked, func(t fanout.Target) bool { return t.Node != d.node })
+func (d *covers) allHere(picked []ring.Replica) bool {
+	return !slices.ContainsFunc(picked, func(t ring.Replica) bool { return t.Node != d.node })
 }
 
 // onEach calls f for every one of the chosen copies, at once unless all are on
 // this node, where opening is a matter of microseconds.
-func (d *covers) onEach(picked []fanout.Target, f func(i int) error) error {
+func (d *covers) onEach(picked []ring.Replica, f func(i int) error) error {
 	if !d.allHere(picked) {
 		return fanout.Each(len(picked), f)
 	}

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
-	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/meta/dbsetting"
 	"divan/cluster/routing"
@@ -87,7 +86,7 @@ func (d *replicaSet) limits() shard.Limits {
 
 // Ranges returns for each part of the ring the copies that hold its documents,
 // that of this node first; the others in the order in which they decide edits.
-func (d *replicaSet) Ranges() [][]fanout.Target { return d.routing.Ranges() }
+func (d *replicaSet) Ranges() [][]ring.Replica { return d.routing.Ranges() }
 
 // ShardOf returns the shard that a document belongs to, whether or not there
 // is such a document. Nodes lists every node with a copy of that part of the

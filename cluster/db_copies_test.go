@@ -190,7 +190,7 @@ func TestAskedForAnotherCopy(t *testing.T) {
 		return err
 	}
 	for _, id := range []uint64{t1.ID + 1, t1.ID + 100, 1} {
-		to := t1.Addressee()
+		to := replica.Of(nil, t1).To
 		to.Copy = id
 		if err := open(to); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("copy %d: %v", id, err)
@@ -199,7 +199,7 @@ func TestAskedForAnotherCopy(t *testing.T) {
 	if w.locals[node1].Copies.Has(t1.Name) {
 		t.Error("it was made")
 	}
-	if err := open(t1.Addressee()); !fault.Is(err, fault.NotFound) || !w.locals[node1].Copies.Has(t1.Name) {
+	if err := open(replica.Of(nil, t1).To); !fault.Is(err, fault.NotFound) || !w.locals[node1].Copies.Has(t1.Name) {
 		t.Errorf("the one that it has: %v", err)
 	}
 }
@@ -263,10 +263,10 @@ func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	d := w.create("pond", CreateOptions{Q: 1})
 	at := d.routing.Routes[0].Near[0]
 	peers := replica.NewLocal(w.Held())
-	if _, err := replica.Drop.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, at.Name); err != nil {
+	if _, err := replica.Drop.On(t.Context(), replica.Of(peers, at), at.Name); err != nil {
 		t.Fatal(err)
 	}
-	_, err := replica.Open.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, shard.OpenRequest{Copy: at.Name, ID: "frog"})
+	_, err := replica.Open.On(t.Context(), replica.Of(peers, at), shard.OpenRequest{Copy: at.Name, ID: "frog"})
 	if !fault.Is(err, fault.NoCopy) {
 		t.Errorf("it is there: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"divan/cluster/events"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
-	"divan/cluster/replica"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -141,7 +140,7 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 func (d *replicaSet) reachedElsewhere() bool {
 	for i := range d.routing.Routes {
 		copies := d.routing.Routes[i].Near
-		if copies[0].Node == d.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.copies(t.Node) != nil }) {
+		if copies[0].Node == d.node && !slices.ContainsFunc(copies[1:], func(t ring.Replica) bool { return d.copies(t.Node) != nil }) {
 			return false
 		}
 	}
@@ -149,13 +148,13 @@ func (d *replicaSet) reachedElsewhere() bool {
 }
 
 // PlaceOn returns what tells of a copy what the map says of it on a node.
-func PlaceOn(node string, m *meta.Meta) func(name string) replica.Place {
-	return func(name string) replica.Place {
+func PlaceOn(node string, m *meta.Meta) func(name string) ring.Replica {
+	return func(name string) ring.Replica {
 		db, one, _ := m.CopyIn(name, node)
 		if db == nil {
-			return replica.Place{}
+			return ring.Replica{}
 		}
-		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation}
+		return ring.Replica{Copy: one, Name: name, Generation: db.Generation}
 	}
 }
 

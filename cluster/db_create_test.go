@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -21,13 +21,11 @@ type checkedDisk struct {
 	check func(name string) error
 }
 
-func (c *checkedDisk) Do(ctx context.Context, call replica.Call) error {
-	if q, ok := call.(*replica.Asked[replica.CreateRequest, replica.Done]); ok {
-		if err := c.check(q.Request.Copy); err != nil {
-			return err
-		}
+func (c *checkedDisk) Create(ctx context.Context, r ring.Replica, partitioned bool) error {
+	if err := c.check(r.Name); err != nil {
+		return err
 	}
-	return call.On(ctx, c.ownCopies)
+	return c.ownCopies.Create(ctx, r, partitioned)
 }
 
 // interpose puts copies in the place of those on the disk of a node.

@@ -8,6 +8,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -55,7 +56,7 @@ func (c *Coordinator) dropCopies(ctx context.Context, m *meta.Database) {
 // itself when it hears of the deletion. Until then clients that go on there,
 // with a new database of that name, would be served from the old one. A node
 // that does not answer soon is not waited for.
-func (c *Coordinator) dropElsewhere(ctx context.Context, t fanout.Target) {
+func (c *Coordinator) dropElsewhere(ctx context.Context, t ring.Replica) {
 	rep := c.replica(t)
 	if rep.Away() {
 		return

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
 // Info describes a database (api.md section 8.2).
@@ -75,11 +75,11 @@ func (d *totals) Info(ctx context.Context) (*Info, error) {
 // infos asks copies for their counters, or others of their range when they do not
 // answer. Counters are maintained, not counted, so that copies on this node
 // are asked one after the other.
-func (d *totals) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, error) {
+func (d *totals) infos(ctx context.Context, picked []ring.Replica) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
+		out[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t ring.Replica) (shard.Info, error) {
 			return replica.Info.On(ctx, rep, t.Name)
 		})
 		return err

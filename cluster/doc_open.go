@@ -3,11 +3,11 @@ package cluster
 import (
 	"context"
 
-	"divan/cluster/fanout"
 	"divan/cluster/meta/dbsetting"
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -55,13 +55,13 @@ func (d *docReads) openAmong(ctx context.Context, s *routing.Route, o OpenOption
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askOf(ctx, d.replicaSet, s, about{o.ID, o.R}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, o.R}, func(ctx context.Context, rep replica.Copy, t ring.Replica) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.Copies) == 1 || o.R == 1:
-		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t ring.Replica) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)

@@ -11,6 +11,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -131,7 +132,7 @@ type written struct {
 
 // write brings the edits of one range to its copies. The error is that of every edit.
 func (d *docWrites) write(ctx context.Context, s *routing.Route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
-	req := shard.UpdateRequest{
+	req := shard.DecideRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
@@ -163,7 +164,7 @@ func (d *docWrites) write(ctx context.Context, s *routing.Route, o UpdateOptions
 // writeRest brings the edits that are open to the copies of a newer map. What copies of
 // the older one have decided stands. When no copy of the newer one answers, what was
 // known before is the answer.
-func (d *docWrites) writeRest(ctx context.Context, s *routing.Route, w int, req shard.UpdateRequest, before written) written {
+func (d *docWrites) writeRest(ctx context.Context, s *routing.Route, w int, req shard.DecideRequest, before written) written {
 	open := before.open
 	rest, decided := req, make([]shard.EditResult, len(open))
 	rest.Edits = pick(req.Edits, open)
@@ -199,7 +200,7 @@ func (d *docWrites) writeRest(ctx context.Context, s *routing.Route, w int, req 
 }
 
 // writeCopy is write for the only copy there is.
-func (d *docWrites) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) (out written) {
+func (d *docWrites) writeCopy(ctx context.Context, t ring.Replica, w int, req shard.DecideRequest) (out written) {
 	if t.Node != d.node {
 		var cancel context.CancelFunc
 		ctx, cancel = d.deadline(ctx)
@@ -209,7 +210,7 @@ func (d *docWrites) writeCopy(ctx context.Context, t fanout.Target, w int, req s
 	if rep := d.replica(t); rep.Away() {
 		out.err = fanout.NoCopy()
 	} else {
-		out.results, out.err = replica.Update.On(ctx, rep, req)
+		out.results, out.err = replica.Decide.On(ctx, rep, req)
 		d.noteRefusal(out.err)
 	}
 	for i := range req.Edits {

@@ -82,7 +82,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
 		first := d.routing.Routes[0].Near
-		here, err := replica.Position.On(t.Context(), replica.Copy{At: w.local, To: first[0].Addressee()}, first[0].Name)
+		here, err := replica.Position.On(t.Context(), replica.Of(w.local, first[0]), first[0].Name)
 		if err != nil {
 			t.Fatal(err)
 		}

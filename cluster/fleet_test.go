@@ -26,7 +26,7 @@ type fleet struct {
 	mu     sync.Mutex
 	subs   map[int]func(string, bool)
 	next   int
-	missed []fanout.Target
+	missed []ring.Replica
 	synced [][]string
 }
 
@@ -97,7 +97,7 @@ func (f *fleet) set(node string, t trouble) {
 func (f *fleet) Missed(name, node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.missed = append(f.missed, fanout.Target{Name: name, Node: node})
+	f.missed = append(f.missed, ring.Replica{Copy: ring.Copy{Node: node}, Name: name})
 }
 
 // Sync implements Repair.

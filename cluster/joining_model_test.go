@@ -388,7 +388,7 @@ func (m *quorumModel) land(at int) {
 	s.writes[c.write] = true
 	w := m.writes[c.write]
 	by := m.route(w.generation)
-	one := slices.IndexFunc(by.All(), func(t fanout.Target) bool { return t.ID == c.copy.ID })
+	one := slices.IndexFunc(by.All(), func(t ring.Replica) bool { return t.ID == c.copy.ID })
 	w.count.Follow(by.NodeOf(one), c.copy.State == ring.StateJoining, nil)
 	o, _ := w.count.Outcome()
 	w.acked = o == quorum.Committed
@@ -396,9 +396,9 @@ func (m *quorumModel) land(at int) {
 
 // route returns what coordinators of a map make of it.
 func (m *quorumModel) route(generation int) *routing.Route {
-	var all []fanout.Target
+	var all []ring.Replica
 	for _, c := range used(m.maps[generation]) {
-		all = append(all, fanout.Target{Range: ring.Full(), Node: c.Node, ID: c.ID, Joining: c.State == ring.StateJoining, Instead: c.Instead})
+		all = append(all, ring.Replica{Range: ring.Full(), Copy: ring.Copy{Node: c.Node, ID: c.ID, State: c.State, Instead: c.Instead}})
 	}
 	return &routing.Routes(all, "")[0]
 }

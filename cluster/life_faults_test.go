@@ -195,7 +195,7 @@ func TestOpenRevsManyAsksOnce(t *testing.T) {
 		// A named revision that only the copy has that is not asked at first.
 		rev := doc.Rev{Pos: 1, ID: "lonely"}
 		far := d.routing.Routes[0].Near[2]
-		_, err := w.locals[far.Node].Update(t.Context(), shard.UpdateRequest{
+		_, err := w.locals[far.Node].Decide(t.Context(), shard.DecideRequest{
 			Copy: far.Name, Edits: []shard.Edit{{ID: "lonely", Path: doc.Path{Start: 1, IDs: []string{"lonely"}}, Body: []byte("{}")}},
 		})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -33,7 +34,7 @@ type localDocs struct {
 func (d *localDocs) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.routing.Owner(id)
 	if len(s.Copies) == 1 {
-		return askOf(ctx, d.replicaSet, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
+		return askOf(ctx, d.replicaSet, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t ring.Replica) (*shard.LocalDoc, error) {
 			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
 	}
@@ -72,14 +73,14 @@ func (d *localDocs) localByMap(ctx context.Context, s *routing.Route, id string)
 // could.
 func (d *localDocs) localOf(ctx context.Context, s *routing.Route, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
-		from fanout.Target
+		from ring.Replica
 		doc  *shard.LocalDoc
 	}
 	answers := make([]answer, need)
 	errs := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.Near[k:k+1]), s.Near[need:]...)
-		answers[k], errs[k] = ask(ctx, d.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (answer, error) {
+		answers[k], errs[k] = ask(ctx, d.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t ring.Replica) (answer, error) {
 			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 			if isNotFound(err) {
 				err = nil
@@ -90,7 +91,7 @@ func (d *localDocs) localOf(ctx context.Context, s *routing.Route, id string, ne
 	})
 	var out []*shard.LocalDoc
 	var failure error
-	var heard []fanout.Target
+	var heard []ring.Replica
 	for k := range answers {
 		switch {
 		case errs[k] != nil:
@@ -159,7 +160,7 @@ func (d *listings) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error)
 	req := shard.LocalDocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending, System: q.System,
 	}
-	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error) {
+	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copy, t ring.Replica, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.Name
 		switch {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"divan/cluster/fanout"
+	"divan/shard/ring"
 )
 
 // renewed returns the database by a newer map than that of this handle: the one that this
@@ -40,7 +41,7 @@ func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
 }
 
 // Renewed implements fanout.Database.
-func (a *Asking) Renewed(ctx context.Context, t fanout.Target) (fanout.Database, []fanout.Target, bool) {
+func (a *Asking) Renewed(ctx context.Context, t ring.Replica) (fanout.Database, []ring.Replica, bool) {
 	d, ok := (*replicaSet)(a).renewed(ctx)
 	if !ok {
 		return nil, nil, false

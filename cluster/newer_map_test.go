@@ -199,7 +199,7 @@ func TestFeedOutlivesItsCopies(t *testing.T) {
 		for _, old := range d.meta.Shards[0].Nodes() {
 			s := &w.open("pond").routing.Routes[0]
 			by := slices.DeleteFunc([]string{node2, node3, nodeName(4), nodeName(5)}, func(n string) bool {
-				return slices.ContainsFunc(s.Copies, func(t fanout.Target) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
+				return slices.ContainsFunc(s.Copies, func(t ring.Replica) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
 			})[0]
 			if err := w.meta.ReplaceNode(t.Context(), old, by, false); err != nil {
 				t.Fatal(err)
@@ -221,7 +221,7 @@ func TestFeedOutlivesItsCopies(t *testing.T) {
 // some of the edits unseen, the others are done by the newer one, and each has an answer.
 func TestRestOfUnanswered(t *testing.T) {
 	d := start(t, setup{}).create("db", CreateOptions{Q: 1})
-	req := shard.UpdateRequest{
+	req := shard.DecideRequest{
 		Edits:    []shard.Edit{{ID: "doubtful", Body: []byte(`{}`)}, {ID: "open", Body: []byte(`{}`)}},
 		NewEdits: true, Limits: d.limits(), DB: "db",
 	}

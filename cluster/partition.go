@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -52,7 +52,7 @@ func (d *totals) Partition(ctx context.Context, name string) (*PartitionInfo, er
 	if err := d.checkPartition(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d.replicaSet, d.routing.Owner(partitionStart(name)).Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.PartitionInfo, error) {
+	got, err := ask(ctx, d.replicaSet, d.routing.Owner(partitionStart(name)).Near, func(ctx context.Context, rep replica.Copy, t ring.Replica) (shard.PartitionInfo, error) {
 		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.Name, Partition: name})
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -74,7 +75,7 @@ func (d *purges) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]P
 
 // purging is the items of one range on their way to all its copies.
 type purging struct {
-	fanout.HedgedRequest[fanout.Target, []shard.PurgeResult]
+	fanout.HedgedRequest[ring.Replica, []shard.PurgeResult]
 	db    *replicaSet
 	route *routing.Route
 	items []shard.PurgeItem
@@ -138,7 +139,7 @@ func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []sha
 func (p *purging) readable() bool {
 	var ranges []string
 	for i, t := range p.Copies {
-		if t.Joining || p.said[i] == saidFailed || slices.Contains(ranges, t.Name) {
+		if t.State == ring.StateJoining || p.said[i] == saidFailed || slices.Contains(ranges, t.Name) {
 			continue
 		}
 		if p.said[i] == saidNothing {
@@ -154,7 +155,7 @@ func (p *purging) enough() bool {
 	return outcome != quorum.Pending && !p.OwnPending()
 }
 
-func (p *purging) purgeAt(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeResult, error) {
+func (p *purging) purgeAt(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.PurgeResult, error) {
 	answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: p.items})
 	if err != nil {
 		p.db.missed(t)
@@ -164,7 +165,7 @@ func (p *purging) purgeAt(ctx context.Context, rep replica.Copy, t fanout.Target
 }
 
 // Request implements fanout.Decider.
-func (p *purging) Request(_ int, t fanout.Target) (fanout.Target, bool) { return t, true }
+func (p *purging) Request(_ int, t ring.Replica) (ring.Replica, bool) { return t, true }
 
 // Take implements fanout.Decider.
 func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step {
@@ -178,7 +179,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 	case quorum.Doubtful(a.Err):
 		p.doubt = a.Err
 	}
-	p.count.Follow(p.route.NodeOf(a.At), t.Joining, a.Err)
+	p.count.Follow(p.route.NodeOf(a.At), t.State == ring.StateJoining, a.Err)
 	for k := range a.Got {
 		if len(a.Got[k].Purged) > len(p.out[k].Purged) {
 			p.out[k].Purged = a.Got[k].Purged
@@ -201,7 +202,7 @@ func (d *purges) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = fanout.Each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.PurgeInfo, error) {
 			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.Name, Since: 0})
 		})
 		return err

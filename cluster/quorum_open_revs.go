@@ -11,6 +11,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
@@ -62,7 +63,7 @@ func (d *docReads) openRevs(ctx context.Context, o OpenRevsOptions) ([]shard.Rev
 	s := d.routing.Owner(o.ID)
 	if len(s.Copies) == 1 || o.R == 1 && o.All { // a revision that is named may be at another copy
 		req := d.revsRequest(&o)
-		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.RevResult, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.OpenRevs.On(ctx, rep, mine)
@@ -141,7 +142,7 @@ type openRevsOfRange struct {
 
 // revised is the answer of one copy to all requests.
 type revised struct {
-	from fanout.Target
+	from ring.Replica
 	got  [][]shard.RevResult
 	errs []error
 }
@@ -240,7 +241,7 @@ func (r *openRevsOfRange) answers(ctx context.Context, need int) ([]revised, err
 	failures := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = ask(ctx, r.db.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t ring.Replica) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -260,7 +261,7 @@ func (r *openRevsOfRange) answers(ctx context.Context, need int) ([]revised, err
 		return nil, failure
 	}
 	if failures[0] != nil { // no copy that answered was asked for everything
-		whole, err := ask(ctx, r.db.replicaSet, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
+		whole, err := ask(ctx, r.db.replicaSet, []ring.Replica{out[0].from}, func(ctx context.Context, rep replica.Copy, t ring.Replica) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -272,7 +273,7 @@ func (r *openRevsOfRange) answers(ctx context.Context, need int) ([]revised, err
 }
 
 // ask puts all requests to one copy.
-func (r *openRevsOfRange) ask(ctx context.Context, rep replica.Copy, t fanout.Target, revOnly bool) (revised, error) {
+func (r *openRevsOfRange) ask(ctx context.Context, rep replica.Copy, t ring.Replica, revOnly bool) (revised, error) {
 	reqs := make([]shard.OpenRevsRequest, len(r.list))
 	for i := range r.list {
 		reqs[i] = r.db.revsRequest(&r.list[i])
@@ -324,7 +325,7 @@ func (r *openRevsOfRange) merge(ctx context.Context, answers []revised, out [][]
 		return
 	}
 	full, failures := r.leaves(ctx, answers, differ)
-	copies := make([]fanout.Target, len(answers))
+	copies := make([]ring.Replica, len(answers))
 	for k := range answers {
 		copies[k] = answers[k].from
 	}
@@ -459,7 +460,7 @@ func (d *docReads) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 	out := make([]shard.IDMissing, len(ids))
 	err := fanout.Each(len(groups), func(g int) error {
 		mine := pick(ids, groups[g].Items)
-		answers, err := ask(ctx, d.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
+		answers, err := ask(ctx, d.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {

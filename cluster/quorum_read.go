@@ -8,6 +8,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -121,7 +122,7 @@ func (o *quorumRead) heardUntil(late error) (quorum.Verdict, int, error) {
 
 // Request implements fanout.Decider. Tombstones always count, because a deletion may
 // be what is newer.
-func (o *quorumRead) Request(at int, t fanout.Target) (shard.OpenRequest, bool) {
+func (o *quorumRead) Request(at int, t ring.Replica) (shard.OpenRequest, bool) {
 	if o.fullAt < 0 {
 		o.fullAt = at
 	}
@@ -155,7 +156,7 @@ func (o *quorumRead) Take(a fanout.Answer[*shard.Doc], pending int) quorum.Step 
 	return o.q.Step(pending)
 }
 
-func (o *quorumRead) wholeRequest(t fanout.Target) shard.OpenRequest {
+func (o *quorumRead) wholeRequest(t ring.Replica) shard.OpenRequest {
 	req := o.req
 	req.Copy, req.AllowDeleted = t.Name, true
 	return req
@@ -244,8 +245,8 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 }
 
 // targets returns the copies that gave a usable answer.
-func (o *quorumRead) targets() []fanout.Target {
-	out := make([]fanout.Target, len(o.heard))
+func (o *quorumRead) targets() []ring.Replica {
+	out := make([]ring.Replica, len(o.heard))
 	for i, at := range o.heard {
 		out[i] = o.Copies[at]
 	}

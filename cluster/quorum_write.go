@@ -12,6 +12,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/routing"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -20,14 +21,14 @@ import (
 type quorumWrite struct {
 	db      *replicaSet
 	route   *routing.Route
-	req     shard.UpdateRequest // Edits: as the client sent them
+	req     shard.DecideRequest // Edits: as the client sent them
 	edits   []editState
 	results []shard.EditResult
 	whole   error // a refusal of the whole request by a copy, or that it has no such copy
 
-	deciding  fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]
+	deciding  fanout.HedgedRequest[shard.DecideRequest, []shard.EditResult]
 	late      []int // edits that a copy takes for late ones, to be asked once more
-	following fanout.HedgedRequest[followRequest, []shard.EditResult]
+	following fanout.HedgedRequest[followRequest, []error]
 	taken     []int        // the edits that the last copy is to take over,
 	revs      []shard.Edit // and as what
 	asked     [][]int      // by copy: the edits that it is deciding, then those that it is to take over
@@ -53,7 +54,7 @@ const decidedBefore = math.MaxInt
 // copy decides when one gives no usable answer or is slow (Take says both); a copy that
 // refused decides once more when it was behind (reconsider); what is Open at the end is
 // done by a newer map (write).
-func (d *docWrites) writeCopies(ctx context.Context, s *routing.Route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
+func (d *docWrites) writeCopies(ctx context.Context, s *routing.Route, w int, req shard.DecideRequest, decided []shard.EditResult) written {
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	n := len(req.Edits)
@@ -93,7 +94,7 @@ func (r *quorumWrite) decide(ctx context.Context) {
 		return
 	}
 	writes := &r.db.latency.writes
-	r.deciding = fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
+	r.deciding = fanout.HedgedRequest[shard.DecideRequest, []shard.EditResult]{
 		Database: r.db.Asking(), Copies: r.route.Copies, Decider: r, Call: decideAt,
 		Latency: writes, Patience: writes.Patience(fanout.WritePatience),
 	}
@@ -115,7 +116,7 @@ func (r *quorumWrite) decide(ctx context.Context) {
 // has to decide once more and insist on: the client still waits for them. Without asking again, a
 // copy that was slow could do what another one had done in its place and bring back what has been
 // purged since.
-func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest, ok bool) {
+func (r *quorumWrite) Request(at int, t ring.Replica) (req shard.DecideRequest, ok bool) {
 	open, insist := r.late, len(r.late) > 0
 	r.late = nil
 	if !insist {
@@ -136,8 +137,8 @@ func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest,
 }
 
 // decideAt has a copy decide edits.
-func decideAt(ctx context.Context, rep replica.Copy, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return replica.Update.On(ctx, rep, req)
+func decideAt(ctx context.Context, rep replica.Copy, req shard.DecideRequest) ([]shard.EditResult, error) {
+	return replica.Decide.On(ctx, rep, req)
 }
 
 // Take implements fanout.Decider: it notes what a copy has decided.
@@ -216,7 +217,7 @@ func (r *quorumWrite) unsettled() bool {
 
 // asSent returns the request with the chosen edits as they came. The answers
 // are in the order of chosen.
-func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
+func (r *quorumWrite) asSent(chosen []int) shard.DecideRequest {
 	req := r.req
 	if len(chosen) < len(r.req.Edits) || !slices.IsSorted(chosen) {
 		req.Edits = pick(r.req.Edits, chosen)
@@ -225,13 +226,7 @@ func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
 }
 
 // reconsider looks at the edits that were refused as conflicts: the copy that
-// refused may be behind. It is when it does not know the revision that the
-// client named and another copy does, or when it still has a document that is
-// deleted elsewhere and the client means to create. Then it gets what it lacks
-// from the other copy and decides again, once.
-//
-// A conflict with a revision that the deciding copy knows, the usual one,
-// costs one question to that copy.
+// refused may be behind (repair.Siblings.Refresh). Then it decides again, once.
 func (r *quorumWrite) reconsider(ctx context.Context) {
 	for at := range r.route.Copies {
 		refused := r.those(func(i int) bool {
@@ -245,7 +240,7 @@ func (r *quorumWrite) reconsider(ctx context.Context) {
 
 // followRequest is the revisions that a copy is to take over.
 type followRequest struct {
-	shard.UpdateRequest
+	shard.FollowRequest
 	run *quorumWrite
 	at  int // the copy
 }
@@ -282,7 +277,7 @@ func (r *quorumWrite) spread(ctx context.Context) {
 }
 
 // Request implements fanout.Decider.
-func (f *followers) Request(at int, t fanout.Target) (req followRequest, ok bool) {
+func (f *followers) Request(at int, t ring.Replica) (req followRequest, ok bool) {
 	r := (*quorumWrite)(f)
 	chosen := r.those(func(i int) bool { return r.edits[i].by >= 0 && r.edits[i].by != at })
 	if r.asked[at] = chosen; len(chosen) == 0 {
@@ -291,13 +286,11 @@ func (f *followers) Request(at int, t fanout.Target) (req followRequest, ok bool
 	if !slices.Equal(chosen, r.taken) {
 		r.taken, r.revs = chosen, r.asDecided(chosen)
 	}
-	req = followRequest{r.req, r, at}
-	req.Copy, req.Edits, req.NewEdits, req.Trusted, req.NoPath = t.Name, r.revs, false, true, true
-	return req, true
+	return followRequest{shard.FollowRequest{Copy: t.Name, Edits: r.revs, RevsLimit: r.req.Limits.Revs}, r, at}, true
 }
 
 // Take implements fanout.Decider: it counts which of them have the edits.
-func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
+func (f *followers) Take(a fanout.Answer[[]error], _ int) quorum.Step {
 	r, t := (*quorumWrite)(f), f.following.Copies[a.At]
 	if a.Err != nil { // it was not asked
 		r.db.missed(t)
@@ -305,14 +298,14 @@ func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step
 	for k, i := range r.asked[a.At] {
 		err := a.Err
 		if err == nil {
-			err = a.Got[k].Err
+			err = a.Got[k]
 		}
 		if err != nil && errors.As(err, new(purgedAway)) {
 			r.edits[i].Withdraw(err)
 			continue
 		}
 		r.db.noteRefusal(err)
-		r.edits[i].Follow(r.route.NodeOf(a.At), t.Joining, err)
+		r.edits[i].Follow(r.route.NodeOf(a.At), t.State == ring.StateJoining, err)
 	}
 	if !r.settled() || f.following.OwnPending() && f.following.Limit > 0 {
 		return quorum.Wait
@@ -364,33 +357,32 @@ func settleAttachments(atts []shard.EditAttachment, decided *shard.EditResult, i
 // follow has a copy merge revisions and notes it for repair when it does not
 // take them all. A stub that it cannot resolve, because it is behind, refuses
 // only the edit it belongs to. The error is that of the edits.
-func follow(ctx context.Context, rep replica.Copy, req followRequest) ([]shard.EditResult, error) {
+func follow(ctx context.Context, rep replica.Copy, req followRequest) ([]error, error) {
 	r, t := req.run, req.run.following.Copies[req.at]
-	answers, err := replica.Update.On(ctx, rep, req.UpdateRequest)
+	refused, err := replica.Follow.On(ctx, rep, req.FollowRequest)
 	if err != nil {
-		answers = make([]shard.EditResult, len(req.Edits))
+		refused = make([]error, len(req.Edits))
 	}
 	failed := err != nil
-	for i := range answers {
-		a := &answers[i]
-		if a.Err == nil {
-			a.Err = err
+	for i := range refused {
+		if refused[i] == nil {
+			refused[i] = err
 		}
 		if fault.Is(err, fault.MissingStub) && len(req.Edits) > 1 {
-			one := req.UpdateRequest
+			one := req.FollowRequest
 			one.Edits = req.Edits[i : i+1]
-			var alone []shard.EditResult
-			if alone, a.Err = replica.Update.On(ctx, rep, one); a.Err == nil {
-				a.Err = alone[0].Err
+			var alone []error
+			if alone, refused[i] = replica.Follow.On(ctx, rep, one); refused[i] == nil {
+				refused[i] = alone[0]
 			}
 		}
-		failed = failed || a.Err != nil
+		failed = failed || refused[i] != nil
 	}
 	if failed {
 		r.db.missed(t)
-		r.settlePurged(ctx, t, r.asked[req.at], answers)
+		r.settlePurged(ctx, t, r.asked[req.at], refused)
 	}
-	return answers, nil
+	return refused, nil
 }
 
 func (r *quorumWrite) settled() bool {

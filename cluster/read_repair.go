@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"divan/cluster/fanout"
 	"divan/cluster/figures"
 	"divan/cluster/repair"
+	"divan/shard/ring"
 )
 
 // maxReadRepairs is how many documents are under read repair at the same time;
@@ -50,7 +50,7 @@ func (r *readRepairs) end(k repairedDoc) {
 
 // later brings copies in line about one document, in the background: a
 // read has seen that they differ.
-func (r *readRepairs) later(ctx context.Context, d *replicaSet, id string, copies []fanout.Target) {
+func (r *readRepairs) later(ctx context.Context, d *replicaSet, id string, copies []ring.Replica) {
 	key := repairedDoc{d.meta.Name, id}
 	if !r.begin(key) {
 		return
@@ -70,7 +70,7 @@ func (r *readRepairs) later(ctx context.Context, d *replicaSet, id string, copie
 
 // alignDoc brings copies in line about one document. What cannot be brought
 // to a copy now is noted for repair.
-func (d *replicaSet) alignDoc(ctx context.Context, id string, copies []fanout.Target) error {
+func (d *replicaSet) alignDoc(ctx context.Context, id string, copies []ring.Replica) error {
 	var failure error
 	for _, from := range copies {
 		for _, to := range copies {
@@ -87,11 +87,16 @@ func (d *replicaSet) alignDoc(ctx context.Context, id string, copies []fanout.Ta
 }
 
 // copyDocs gives a copy everything that another one has of some documents.
-func (d *replicaSet) copyDocs(ctx context.Context, from, to fanout.Target, ids []string) error {
-	return repair.NewCopier(d.endOf(from), d.endOf(to), d.limits(), d.log).Documents(ctx, ids)
+func (d *replicaSet) copyDocs(ctx context.Context, from, to ring.Replica, ids []string) error {
+	return d.copier(from, to).Documents(ctx, ids)
+}
+
+// copier returns what brings documents from one copy to another.
+func (d *replicaSet) copier(from, to ring.Replica) *repair.Copier {
+	return repair.NewCopier(d.endOf(from), d.endOf(to), d.limits(), d.log)
 }
 
 // endOf is a copy as repair.Copier takes it.
-func (d *replicaSet) endOf(t fanout.Target) repair.End {
-	return repair.End{Node: t.Node, Name: t.Name, Copy: d.replica(t)}
+func (d *replicaSet) endOf(t ring.Replica) repair.End {
+	return repair.End{Replica: t, Copy: d.replica(t)}
 }

@@ -17,6 +17,7 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 )
 
@@ -126,7 +127,7 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 		if name != n.name {
 			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{
 				Shards: l,
-				Place:  func(copyName string) replica.Place { return PlaceOn(name, c.node(name).meta)(copyName) },
+				Place:  func(copyName string) ring.Replica { return PlaceOn(name, c.node(name).meta)(copyName) },
 				Heard:  func(ctx context.Context, generation uint64) error { return c.node(name).heard(ctx, generation) },
 				Make: func(ctx context.Context, copyName string) error {
 					return c.node(name).makeAsked(ctx, copyName)

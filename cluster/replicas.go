@@ -6,6 +6,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/peers"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 )
 
 // replicas gives the copies of this node, and those of the nodes that can be reached.
@@ -22,6 +23,7 @@ type replicas struct {
 // ownCopies is the copies on this node's disk; *replica.Local is them.
 type ownCopies interface {
 	replica.Copies
+	Create(ctx context.Context, r ring.Replica, partitioned bool) error
 	Names() ([]string, error) // sorted
 	Has(name string) bool
 	DiskFull() error
@@ -47,8 +49,8 @@ func (r *replicas) meet(o peers.Others) {
 }
 
 // replica returns a copy; it is Away when its node cannot be reached.
-func (r *replicas) replica(t fanout.Target) replica.Copy {
-	return replica.Copy{At: r.copies(t.Node), To: t.Addressee()}
+func (r *replicas) replica(t ring.Replica) replica.Copy {
+	return replica.Of(r.copies(t.Node), t)
 }
 
 // copies returns the copies of a node, nil when it cannot be reached.
@@ -60,7 +62,7 @@ func (r *replicas) copies(node string) replica.Copies {
 }
 
 // missed notes that a copy does not have what other copies of its range have.
-func (r *replicas) missed(t fanout.Target) {
+func (r *replicas) missed(t ring.Replica) {
 	if r.repair != nil {
 		r.repair.Missed(t.Name, t.Node)
 	}

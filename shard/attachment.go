@@ -120,7 +120,12 @@ func (a *Attachments) Drop(ctx context.Context, name, id string, keys [][16]byte
 	if len(keys) == 0 {
 		return nil
 	}
-	return a.states.submit(ctx, name, &dropTask{id: id, keys: keys}, false)
+	at, err := a.states.open(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return a.states.submit(ctx, at.store, &dropTask{id: id, keys: keys}, false)
 }
 
 type dropTask struct {

@@ -66,6 +66,9 @@ func placesOf(atts []doc.Attachment) map[string]int {
 	return places
 }
 
+// fewAttachments is up to how many are looked through for a name.
+const fewAttachments = 16
+
 // findStub returns the stored attachment that a stub stands for. places is
 // where the names are in base, if there are many. The digest that a client sent
 // is not compared (golden attachments/03).

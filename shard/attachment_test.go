@@ -129,10 +129,12 @@ func TestDropMeetsItsEdit(t *testing.T) {
 		t.Run(first, func(t *testing.T) {
 			n := start(t, Options{})
 			data := bytes.Repeat([]byte("content "), 10000)
-			req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
+			req := DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
 				ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)},
 			}}}
-			edit := &updateTask{states: n.states, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
+			edit := newDecide(context.Background(), n.states, req)
+			edit.open = n.openCopy()
+			defer edit.open.Close()
 			if err := edit.prepare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -141,8 +143,8 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			if first == "drop" {
 				both = together{drop, edit}
 			}
-			if err := n.states.submit(context.Background(), copyName, both, false); err != nil || edit.plan.results[0].Err != nil {
-				t.Fatal(err, edit.plan.results)
+			if err := n.states.submit(context.Background(), edit.open.store, both, false); err != nil || edit.results[0].Err != nil {
+				t.Fatal(err, edit.results)
 			}
 			if got := n.read("d", [16]byte{1}); got != string(data) {
 				t.Errorf("%d bytes are left", len(got))

@@ -55,7 +55,7 @@ func BenchmarkPut(b *testing.B) {
 			n := startDisk(b)
 			text := body(1000)
 			parallel(b, workers, func(i int) {
-				res, err := n.Update(context.Background(), UpdateRequest{
+				res, err := n.Decide(context.Background(), DecideRequest{
 					Copy: copyName, NewEdits: true, NoPath: true, Edits: []Edit{{ID: benchID(i), Body: text}},
 				})
 				if err != nil || res[0].Err != nil {
@@ -81,7 +81,7 @@ func BenchmarkUpdate(b *testing.B) {
 				at := rand.IntN(docs)
 				locks[at].Lock()
 				defer locks[at].Unlock()
-				res, err := n.Update(context.Background(), UpdateRequest{
+				res, err := n.Decide(context.Background(), DecideRequest{
 					Copy: copyName, NewEdits: true, NoPath: true,
 					Edits: []Edit{{ID: benchID(at), Parent: revs[at], Body: text}},
 				})
@@ -122,7 +122,7 @@ func BenchmarkBulk(b *testing.B) {
 		for k := range edits {
 			edits[k] = Edit{ID: benchID(i*500 + k), Body: text}
 		}
-		if _, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: true, NoPath: true, Edits: edits}); err != nil {
+		if _, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, NewEdits: true, NoPath: true, Edits: edits}); err != nil {
 			b.Error(err)
 		}
 	})

@@ -43,7 +43,7 @@ func (n *node) scatter(ctx context.Context, rng *rand.Rand, requests int) error 
 					}}
 				}
 			}
-			_, err = n.Update(ctx, UpdateRequest{Copy: copyName, Edits: edits, Insist: true})
+			_, err = n.Decide(ctx, DecideRequest{Copy: copyName, Edits: edits, Insist: true})
 		}
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (n *node) scatterContent(ctx context.Context, rng *rand.Rand) error {
 		w.Abort()
 		return err
 	}
-	_, err = n.Update(ctx, UpdateRequest{Copy: copyName, Insist: true, Edits: []Edit{{
+	_, err = n.Decide(ctx, DecideRequest{Copy: copyName, Insist: true, Edits: []Edit{{
 		ID: id, Body: body(rng.IntN(100)), Path: doc.Path{Start: uint64(1 + rng.IntN(3)), IDs: []string{fmt.Sprintf("r%x", rng.Uint64())}},
 		Atts: []EditAttachment{{Attachment: doc.Attachment{Name: "big", Key: key, Length: int64(size), StoredLength: int64(size)}}},
 	}}})

@@ -112,7 +112,7 @@ func TestCloneRangeOrigins(t *testing.T) {
 	for i := range 20 {
 		for k := range 5 {
 			edits := []Edit{{ID: fmt.Sprint(i, " ", k), Body: []byte("{}")}}
-			if _, err := n.Update(ctx, UpdateRequest{Copy: name, NewEdits: true, Edits: edits}); err != nil {
+			if _, err := n.Decide(ctx, DecideRequest{Copy: name, NewEdits: true, Edits: edits}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,7 +168,7 @@ func TestCloneRangeRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	edits := []Edit{{ID: "own", Body: []byte("{}")}}
-	if _, err := n.Update(ctx, UpdateRequest{Copy: o.Target, NewEdits: true, Edits: edits}); err != nil {
+	if _, err := n.Decide(ctx, DecideRequest{Copy: o.Target, NewEdits: true, Edits: edits}); err != nil {
 		t.Fatal(err)
 	}
 	n.edit("c", "", "{}")
@@ -178,7 +178,7 @@ func TestCloneRangeRefuses(t *testing.T) {
 	// Also one that takes an edit while it is cloned.
 	o = halves[1]
 	o.Progress = func(uint64, uint64) {
-		if _, err := n.Update(ctx, UpdateRequest{Copy: o.Target, NewEdits: true, Edits: edits}); err != nil {
+		if _, err := n.Decide(ctx, DecideRequest{Copy: o.Target, NewEdits: true, Edits: edits}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -126,7 +126,7 @@ func (c *localsClone) clone(ids []string) (left []string, err error) {
 // and the next round compares again.
 func (c *localsClone) exchange(swaps []localSwap) (left []string, err error) {
 	fill := func(b *storage.Batch) error { return c.swap(b, swaps) }
-	if err := c.states.submit(c.ctx, c.o.Target, &exclusive{edits: true, fn: fill}, false); err != nil {
+	if err := c.states.submit(c.ctx, c.target, &exclusive{edits: true, fn: fill}, false); err != nil {
 		return nil, err
 	}
 	for i := range swaps {

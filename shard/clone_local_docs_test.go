@@ -152,7 +152,7 @@ func (n *node) editBoth(id, target string) {
 		e := Edit{ID: id, Body: fmt.Appendf(nil, `{"i":%d}`, i), Parent: doc.Rev{ID: fmt.Sprint(i)}, Deleted: rand.IntN(2) == 0}
 		for _, name := range []string{copyName, target} {
 			pass(time.Duration(rand.IntN(2500)) * time.Microsecond)
-			if _, err := n.Update(context.Background(), UpdateRequest{Copy: name, NewEdits: true, Edits: []Edit{e}}); err != nil {
+			if _, err := n.Decide(context.Background(), DecideRequest{Copy: name, NewEdits: true, Edits: []Edit{e}}); err != nil {
 				n.t.Error(err)
 			}
 		}

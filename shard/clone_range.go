@@ -67,7 +67,7 @@ func (c *Clones) Range(ctx context.Context, o CloneOptions) (upto uint64, err er
 		Source: snap, Target: target, Belongs: o.belongs, Progress: o.Progress, StepBytes: o.stepBytes, Pace: o.Pace,
 		Write: func(ctx context.Context, s *clone.Step) error {
 			// The last step is durable after all others.
-			return c.states.submit(ctx, o.Target, &exclusive{fn: s.Fill, edits: true, design: s.Design}, !s.Last)
+			return c.states.submit(ctx, target, &exclusive{fn: s.Fill, edits: true, design: s.Design}, !s.Last)
 		},
 	})
 	if err != nil {

@@ -91,7 +91,7 @@ func (c *Compactions) run(ctx context.Context, name string, store *storage.Store
 	}
 	err := store.Compact(ctx, storage.CompactOptions{
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
-			return c.states.write(ctx, name, fn)
+			return c.states.write(ctx, store, fn)
 		},
 		PurgesToTrim: func() (uint64, error) { return purgesToTrim(store, uint64(limit)) },
 		Progress:     progress,

@@ -85,7 +85,7 @@ func TestIdleCopyCostsNothing(t *testing.T) {
 		}
 		n.must(n.edit("b", "", "{}"))
 		n.stop()
-		if _, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, Edits: make([]Edit, 1)}); !fault.Is(err, fault.Closed) && !fault.Is(err, fault.BadRequest) {
+		if _, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, Edits: make([]Edit, 1)}); !fault.Is(err, fault.Closed) && !fault.Is(err, fault.BadRequest) {
 			t.Error(err)
 		}
 		if _, err := n.Watch(copyName); !fault.Is(err, fault.Closed) {
@@ -179,7 +179,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 		const delay = 300 * time.Millisecond
 		slow.delay.Store(int64(delay))
 		begun := time.Now()
-		if r, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Delayed: true, Edits: []Edit{
+		if r, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Delayed: true, Edits: []Edit{
 			{ID: "new", Body: []byte("{}")}, {ID: "old", Parent: rev(t, old), Body: []byte("{}")}, {ID: "_local/x", Body: []byte("{}")},
 		}}); err != nil || r[0].Err != nil {
 			t.Fatal(err)
@@ -241,12 +241,12 @@ func TestFailedSyncStopsTheCopy(t *testing.T) {
 		broken := errors.New("disk gone")
 		slow.err.Store(&broken)
 		ctx := context.Background()
-		_, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "b", Body: []byte("{}")}}})
+		_, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "b", Body: []byte("{}")}}})
 		if err == nil || !strings.Contains(err.Error(), "stopped") {
 			t.Fatalf("the failed sync was answered with %v", err)
 		}
 		for range 2 {
-			_, err = n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "c", Body: []byte("{}")}}})
+			_, err = n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "c", Body: []byte("{}")}}})
 			if err == nil {
 				t.Fatal("the copy still takes writes")
 			}
@@ -321,9 +321,9 @@ func TestValidate(t *testing.T) {
 		n.edits(false, replicated(t, "r", "2-b a", `{"v":2}`), replicated(t, "r", "4-d c b a", `{"v":4}`),
 			replicated(t, "r", "3-c b a", `{"v":"bad"}`), replicated(t, "r", "2-b a", `{"v":"bad"}`))
 		said("r 2-b -", `r 4-d 2-b{"v":2}`)
-		res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, Trusted: true, Edits: []Edit{replicated(t, "t", "1-a", `{"v":"bad"}`)}})
-		if err != nil || res[0].Err != nil {
-			t.Error(err, res)
+		refused, err := n.Follow(context.Background(), FollowRequest{Copy: copyName, Edits: []Edit{replicated(t, "t", "1-a", `{"v":"bad"}`)}})
+		if err != nil || refused[0] != nil {
+			t.Error(err, refused)
 		}
 		said()
 		// While a validation function thinks, another edit brings a nearer
@@ -359,7 +359,7 @@ func TestRequestThatEndsInTheQueue(t *testing.T) {
 		for i := range 50 {
 			wg.Go(func() {
 				id := fmt.Sprint("d", i)
-				_, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: id, Body: []byte("{}")}}})
+				_, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: id, Body: []byte("{}")}}})
 				got := n.show(id) //nolint:contextcheck // the read is about afterwards, when ctx has ended
 				switch {
 				case err == nil && got != "missing":
@@ -396,12 +396,12 @@ func TestStoreThatCannotBeOpenedForWriting(t *testing.T) {
 	defer n.stop()
 	n.create(CreateOptions{})
 	broken.Store(true)
-	put := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}}
-	if res, err := n.Update(context.Background(), put); err == nil {
+	put := DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}}
+	if res, err := n.Decide(context.Background(), put); err == nil {
 		t.Fatalf("answered with %+v", res)
 	}
 	broken.Store(false)
-	if res, err := n.Update(context.Background(), put); err != nil || res[0].Err != nil {
+	if res, err := n.Decide(context.Background(), put); err != nil || res[0].Err != nil {
 		t.Fatal(res, err)
 	}
 }

@@ -90,31 +90,6 @@ func (c *Copies) Stored() ([]paths.Store, error) {
 	return stores, nil
 }
 
-// Hold keeps the directory of a copy from becoming that of another one.
-type Hold struct {
-	engine *storage.Engine
-	store  *storage.Store
-}
-
-// Hold holds a copy until End. The error is fault.NoCopy when it is not there.
-func (c *Copies) Hold(ctx context.Context, name string) (Hold, error) {
-	s, err := c.states.pin(ctx, name)
-	if err != nil {
-		return Hold{}, err
-	}
-	return Hold{c.states.engine, s}, nil
-}
-
-// ID returns which copy of its database the directory says that it is.
-func (h Hold) ID() uint64 { return h.store.CopyID() }
-
-// End ends the hold; that of none does nothing.
-func (h Hold) End() {
-	if h.store != nil {
-		h.engine.Release(h.store)
-	}
-}
-
 // ID returns which copy of its database a directory says that it is, without
 // opening it.
 func (c *Copies) ID(name string) (uint64, error) { return c.states.engine.Catalog().CopyID(name) }

@@ -132,10 +132,21 @@ func (s *copyStates) snapshot(ctx context.Context, name string) (*storage.Snapsh
 	return snap, store.UUID(), nil
 }
 
-// acquire returns the state of a copy, made when there is none, and keeps
-// it until release; the error of one that has failed, which so gets no new
-// users.
-func (s *copyStates) acquire(name string) (*copyState, error) {
+// acquire returns the state of the copy whose store the caller has pinned, made when there
+// is none, and keeps it until release; the error of one that has failed, which so gets no new
+// users. One that has failed before the store was opened goes on.
+func (s *copyStates) acquire(store *storage.Store) (*copyState, error) {
+	for {
+		c, err := s.tryAcquire(store.Name())
+		if err == nil || c == nil || !s.resume(c, store) {
+			return c, err
+		}
+	}
+}
+
+// tryAcquire is acquire without going on. With the error of a state that has failed it returns
+// that as well.
+func (s *copyStates) tryAcquire(name string) (*copyState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -143,7 +154,7 @@ func (s *copyStates) acquire(name string) (*copyState, error) {
 	}
 	c := s.stateLocked(name)
 	if err := c.failure(); err != nil {
-		return nil, err
+		return c, err
 	}
 	c.users++
 	s.wg.Add(1)

@@ -164,7 +164,7 @@ func (c *crashable) cut(rng *rand.Rand) *vfs.MemFS {
 
 // write does one request and notes the accepted edits.
 func write(ctx context.Context, n *node, h *history, newEdits bool, edits ...Edit) ([]EditResult, error) {
-	res, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: edits, Insist: true})
+	res, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: newEdits, Edits: edits, Insist: true})
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func purgeOwn(ctx context.Context, n *node, h *history, rng *rand.Rand, i int) e
 	for k := range 1 + rng.IntN(3) {
 		edits = append(edits, Edit{ID: id, Body: body(rng.IntN(3000)), Path: doc.Path{Start: 2, IDs: []string{fmt.Sprintf("x%d-%d", i, k), "root"}}})
 	}
-	res, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: edits, Insist: true})
+	res, err := n.Decide(ctx, DecideRequest{Copy: copyName, Edits: edits, Insist: true})
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,11 @@ func (s *copyStates) reopen(c *copyState) bool {
 		return false // who needs the copy finds out why
 	}
 	defer s.engine.Release(store)
+	return s.resume(c, store)
+}
+
+// resume is reopen with a store that the caller has pinned.
+func (s *copyStates) resume(c *copyState, store *storage.Store) bool {
 	if !s.replaceState(c, store) {
 		return false
 	}

@@ -74,7 +74,7 @@ func eachWay(t *testing.T, run func(t *testing.T, way int32)) {
 // put tries an edit of a new document, which must be refused only by the disk.
 func (n *node) put(id string) (rev string, err error) {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), UpdateRequest{
+	res, err := n.Decide(context.Background(), DecideRequest{
 		Copy: copyName, NewEdits: true, Edits: []Edit{{ID: id, Body: []byte("{}")}},
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 		n.create(CreateOptions{})
 		n.must(n.edit("a", "", "{}"))
 		disk.full.Store(way)
-		if res, err := n.Update(t.Context(), UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
+		if res, err := n.Decide(t.Context(), DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
 			{ID: "lost", Body: []byte("{}")}, {ID: "_local/lost", Body: []byte("{}")},
 		}}); err == nil {
 			t.Fatal(res)
@@ -172,28 +172,30 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 		disk.delay.Store(int64(delay))
 		disk.full.Store(writeFails)
 		ctx := context.Background()
-		res, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Delayed: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}})
+		res, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Delayed: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: res[0].Rev, Body: []byte(`{"v":2}`)}}}
-		late := &updateTask{states: n.states, req: &req}
-		late.validator = cachingValidator{ctx: ctx, req: &req}
+		req := DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: res[0].Rev, Body: []byte(`{"v":2}`)}}}
+		late := newDecide(ctx, n.states, req)
+		late.open = n.openCopy()
 		if err := late.prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if late.plan.results[0].Err != nil {
-			t.Fatalf("the round was not applied yet: %+v", late.plan.results)
+		late.open.Close()
+		if late.results[0].Err != nil {
+			t.Fatalf("the round was not applied yet: %+v", late.results)
 		}
 		pass(2 * delay)
 		disk.full.Store(room)
 		pass(3 * time.Second)
-		for err = n.states.submit(ctx, copyName, late, false); isStale(err); err = n.states.submit(ctx, copyName, late, false) {
-			if err := late.prepare(ctx); err != nil {
-				t.Fatal(err)
-			}
+		late.open = n.openCopy()
+		defer late.open.Close()
+		if err = n.states.submit(ctx, late.open.store, late, false); !isStale(err) {
+			t.Errorf("what was prepared before the failure: %v", err)
 		}
-		if r := late.plan.results[0]; err != nil || !fault.Is(r.Err, fault.Conflict) {
+		err = late.run(ctx)
+		if r := late.results[0]; err != nil || !fault.Is(r.Err, fault.Conflict) {
 			t.Errorf("an edit of a document that was lost: %v %+v", err, r)
 		}
 		if got := n.show("a"); got != "missing" {

@@ -15,7 +15,8 @@ import (
 // were first touched, however many tasks changed it (semantics.md section 2.5).
 type groupCommit struct {
 	copy      *copyState
-	store     *storage.Store
+	store     *storage.Store       // of the jobs, which keep it pinned
+	pinned    bool                 // by the group itself
 	states    map[string]*docState // documents touched so far
 	order     []*docState
 	locals    []localEdit
@@ -48,31 +49,36 @@ func (c *copyState) commitGroups(jobs []*job, syncs chan<- *groupCommit) {
 
 // commitGroup decides jobs, applies their batch and hands it to the finisher.
 func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
-	store, err := c.states.engine.Acquire(c.name)
-	if err != nil {
-		answerAll(jobs, fmt.Errorf("open %s for writing: %w", c.name, err))
-		return
-	}
-	// Not before: a store that was opened again since would get what was decided
-	// on groups that are lost.
-	if err := c.failure(); err != nil {
-		c.states.engine.Release(store)
-		answerAll(jobs, err)
-		return
-	}
-	edits := 0
+	edits, early := 0, false
 	for _, j := range jobs {
 		if n, _ := j.task.cost(); !isExclusive(j) {
 			edits += n
 		}
+		early = early || j.early
+	}
+	store := jobs[0].store
+	// The store first: one that was opened again since the failure would get what was
+	// decided on groups that are lost.
+	err := c.pinFor(store, early)
+	if err == nil {
+		if err = c.failure(); err != nil && early {
+			c.states.engine.Release(store)
+		}
+	}
+	if err != nil {
+		answerAll(jobs, err)
+		return
 	}
 	g := &groupCommit{
-		copy: c, store: store, states: make(map[string]*docState, edits), order: make([]*docState, 0, edits),
+		copy: c, store: store, pinned: early, states: make(map[string]*docState, edits), order: make([]*docState, 0, edits),
 		jobs: make([]*job, 0, len(jobs)), errs: make([]error, 0, len(jobs)),
 	}
 	g.seq = store.Counters().Seq
+	var stale []*job
 	for _, j := range jobs {
-		g.stage(j)
+		if !g.stage(j) {
+			stale = append(stale, j)
+		}
 	}
 	if err := g.apply(); err != nil {
 		c.purged.reset() // what it learned in this group was not written
@@ -88,18 +94,34 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 			j.answer(g.errs[i])
 		}
 	}
+	answerAll(stale, errStale) // not before: they may be all that has the store pinned
 	syncs <- g
 }
 
-// stage stages one job. A stale one goes back to its request at once.
-func (g *groupCommit) stage(j *job) {
+// pinFor makes sure of the store of a group, which the jobs have pinned, and pins it for the group
+// itself when some are answered before the group is durable. The error is fault.NoCopy when the
+// copy was dropped.
+func (c *copyState) pinFor(store *storage.Store, early bool) (err error) {
+	if early {
+		_, err = c.states.engine.Acquire(c.name)
+	} else {
+		err = store.Dropped()
+	}
+	if err != nil {
+		return fmt.Errorf("open %s for writing: %w", c.name, err)
+	}
+	return nil
+}
+
+// stage stages one job; false when it is stale, and has to go back to its request.
+func (g *groupCommit) stage(j *job) bool {
 	err := j.task.stage(g)
 	if isStale(err) {
-		j.answer(err)
-		return
+		return false
 	}
 	g.jobs = append(g.jobs, j)
 	g.errs = append(g.errs, err)
+	return true
 }
 
 // apply writes the batch: everything of the group in it, or nothing.
@@ -186,7 +208,9 @@ func (c *copyState) finish(syncs <-chan *groupCommit) {
 				err = c.failure()
 			}
 		}
-		c.states.engine.Release(g.store)
+		if g.pinned {
+			c.states.engine.Release(g.store)
+		}
 		if err != nil {
 			answerAll(g.jobs, err)
 			continue

@@ -76,6 +76,16 @@ func (n *node) stop() {
 	n.engine = nil
 }
 
+// openCopy opens the copy; close it.
+func (n *node) openCopy() OpenCopy {
+	n.t.Helper()
+	open, err := n.Copies.Open(context.Background(), copyName)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return open
+}
+
 // check runs the verification of the store.
 func (n *node) check() {
 	n.t.Helper()
@@ -127,7 +137,7 @@ func replicated(tb testing.TB, id, way, body string) Edit {
 
 func (n *node) edits(newEdits bool, edits ...Edit) []EditResult {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: edits, Insist: true})
+	res, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, NewEdits: newEdits, Edits: edits, Insist: true})
 	if err != nil {
 		n.t.Fatal(err)
 	}

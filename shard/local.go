@@ -64,12 +64,12 @@ func New(o Options) *Local {
 	l := &Local{
 		Compactions: &Compactions{states: states, running: make(map[string]*compaction)},
 		Attachments: &Attachments{states: states},
+		LocalDocs:   &LocalDocs{states: states},
 		Clones:      &Clones{states: states},
 		states:      states, validator: o.Validator, heavy: o.Heavy,
 		filters: filters{compile: o.CompileSelector, function: o.CompileFunction},
 	}
 	l.Copies = &Copies{engine: o.Engine, states: states, compactions: l.Compactions, onDrop: o.OnDrop}
-	l.LocalDocs = &LocalDocs{states: states, update: l.Update}
 	return l
 }
 

@@ -117,31 +117,24 @@ func (e *localEdit) write(b *storage.Batch) {
 	b.PutLocal(e.id, e.value)
 }
 
-// local decides the write of a local document: it only counts on from the
-// revision the client named, not from the stored one (semantics.md section 3,
-// golden local/01, bulk/03).
-func (p *updatePlan) local(e *Edit, res *EditResult) {
+// decideLocal decides the write of a local document and returns its revision: it only
+// counts on from the revision that the edit names, not from the stored one
+// (semantics.md section 3, golden local/01, bulk/03).
+func decideLocal(e *Edit) (localEdit, doc.Rev, error) {
 	rev := e.Parent
-	if !p.req.NewEdits && len(e.Path.IDs) > 0 {
+	if len(e.Path.IDs) > 0 {
 		rev = e.Path.Rev()
 	}
 	n, err := localCount(rev)
-	if err != nil {
-		res.Err = err
-		return
+	switch {
+	case err != nil:
+		return localEdit{}, doc.Rev{}, err
+	case e.Deleted:
+		return localEdit{id: e.ID}, localRev(0), nil
 	}
-	if e.Deleted {
-		p.locals = append(p.locals, localEdit{id: e.ID})
-		res.Rev = localRev(0)
-	} else {
-		body := doc.StoredBody(e.Body)
-		value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(body)), n+1)
-		p.locals = append(p.locals, localEdit{id: e.ID, value: append(value, body...)})
-		res.Rev = localRev(n + 1)
-	}
-	if !p.req.NoPath {
-		res.Path = doc.Path{IDs: []string{res.Rev.ID}}
-	}
+	body := doc.StoredBody(e.Body)
+	value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(body)), n+1)
+	return localEdit{id: e.ID, value: append(value, body...)}, localRev(n + 1), nil
 }
 
 // localRev is 0-n.
@@ -171,7 +164,6 @@ func decodeLocal(id string, value []byte) (LocalDoc, error) {
 // LocalDocs is the local documents of copies.
 type LocalDocs struct {
 	states *copyStates
-	update func(ctx context.Context, req UpdateRequest) ([]EditResult, error)
 }
 
 // Get reads a local document, id with "_local/"; fault.NotFound "missing"
@@ -215,10 +207,28 @@ func (l *LocalDocs) Delete(ctx context.Context, name, id string, rev doc.Rev) (d
 	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Deleted: true})
 }
 
+// edit writes one local document. What is stored does not matter for it.
 func (l *LocalDocs) edit(ctx context.Context, name string, e Edit) (doc.Rev, error) {
-	res, err := l.update(ctx, UpdateRequest{Copy: name, Edits: []Edit{e}, NewEdits: true, NoPath: true})
+	w, rev, err := decideLocal(&e)
 	if err != nil {
 		return doc.Rev{}, err
 	}
-	return res[0].Rev, res[0].Err
+	at, err := l.states.open(ctx, name)
+	if err != nil {
+		return doc.Rev{}, err
+	}
+	defer at.Close()
+	return rev, l.states.submit(ctx, at.store, &localTask{w}, false)
+}
+
+// localTask writes one local document.
+type localTask struct{ edit localEdit }
+
+// cost implements task.
+func (t *localTask) cost() (edits, bytes int) { return 1, len(t.edit.value) }
+
+// stage implements task.
+func (t *localTask) stage(g *groupCommit) error {
+	g.locals = append(g.locals, t.edit)
+	return nil
 }

@@ -40,7 +40,7 @@ func (r *run) grow() {
 			alive = !e.Deleted
 			edits[i] = e
 		}
-		got, err := r.n.Update(context.Background(), UpdateRequest{
+		got, err := r.n.Decide(context.Background(), DecideRequest{
 			Copy: copyName, NewEdits: true, NoPath: noPath, Edits: edits, Limits: Limits{Revs: r.m.limit},
 		})
 		if err != nil {
@@ -131,7 +131,7 @@ func TestEditWritesTip(t *testing.T) {
 	grow := func(count, limit int) {
 		for range count {
 			e := Edit{ID: "a", Parent: parent, Body: []byte(`{}`)}
-			res, err := n.Update(context.Background(), UpdateRequest{
+			res, err := n.Decide(context.Background(), DecideRequest{
 				Copy: copyName, NewEdits: true, NoPath: true, Edits: []Edit{e}, Limits: Limits{Revs: limit},
 			})
 			if err != nil || res[0].Err != nil {
@@ -167,7 +167,7 @@ func TestDamagedHistory(t *testing.T) {
 	var parent doc.Rev
 	edit := func(id string, e Edit) error {
 		e.ID = id
-		res, err := n.Update(context.Background(), UpdateRequest{
+		res, err := n.Decide(context.Background(), DecideRequest{
 			Copy: copyName, NewEdits: e.Path.Start == 0, NoPath: true, Edits: []Edit{e}, Limits: Limits{Revs: 1000},
 		})
 		if err == nil {
@@ -244,7 +244,7 @@ func TestLimitLoweredByOne(t *testing.T) {
 		var parent doc.Rev
 		path := doc.Path{}
 		for range 130 {
-			res, err := n.Update(context.Background(), UpdateRequest{
+			res, err := n.Decide(context.Background(), DecideRequest{
 				Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: parent, Body: []byte("{}")}}, Limits: Limits{Revs: 100},
 			})
 			if err != nil || res[0].Err != nil {
@@ -253,7 +253,7 @@ func TestLimitLoweredByOne(t *testing.T) {
 			parent = res[0].Rev
 			path = doc.Path{Start: parent.Pos, IDs: append([]string{parent.ID}, path.IDs...)}
 		}
-		res, err := n.Update(context.Background(), UpdateRequest{
+		res, err := n.Decide(context.Background(), DecideRequest{
 			Copy: copyName, Edits: []Edit{{ID: "a", Path: path, Body: []byte("{}")}}, Limits: Limits{Revs: 99},
 		})
 		if err != nil || res[0].Err != nil || len(res[0].Path.IDs) != 99 {

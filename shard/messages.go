@@ -26,7 +26,7 @@ func (u User) Admin() bool { return slices.Contains(u.Roles, AdminRole) }
 type Edit struct {
 	ID      string
 	Parent  doc.Rev  // interactive: the revision the client named, zero when none
-	Path    doc.Path // replicated: the new revision and its ancestors, newest first
+	Path    doc.Path // replicated, or decided by another copy: the new revision and its ancestors, newest first
 	Deleted bool
 	Body    []byte // as doc.ParseEnvelope gives it; stored as doc.StoredBody does
 	Atts    []EditAttachment
@@ -70,9 +70,10 @@ const (
 	DefaultPurgedInfosLimit = 1000
 )
 
-// UpdateRequest is a list of edits of one shard copy, decided in order.
-type UpdateRequest struct {
+// DecideRequest is edits of clients for one copy, decided in order.
+type DecideRequest struct {
 	Copy     string
+	Open     OpenCopy // the copy, when it was opened for the request already; it does not travel
 	Edits    []Edit
 	NewEdits bool // interactive: conflicts are refused, revisions made; else merged as they are
 	Limits   Limits
@@ -80,19 +81,26 @@ type UpdateRequest struct {
 	DB       string // name of the database, for the validation functions
 	Security []byte // security object of the database, JSON
 	Delayed  bool   // batch=ok: answer when applied, not when durable
-	Trusted  bool   // a write between copies: no validation function is asked
 	NoPath   bool   // EditResult.Path is not needed: it stays empty
+	// Insist says that the sender still waits, and has been told that a
+	// revision has been purged: what a client wants is done all the same. Without
+	// it an edit gets fault.Purged when this copy has purged the revision that it
+	// makes. The edit may be late, then: sent, answered by another copy and purged
+	// before it came here.
+	Insist bool
+}
+
+// FollowRequest is revisions for one copy that another copy has decided.
+type FollowRequest struct {
+	Copy      string
+	Open      OpenCopy // as in DecideRequest
+	Edits     []Edit   // with Path; local documents count on from Path or Parent
+	RevsLimit int      // as Limits.Revs
 	// PurgesSeen, when set, is the purge sequence of the copy up to which the
 	// sender has taken the copy's purges into account: the request is refused
 	// with fault.Conflict as a whole when there are later ones of its documents,
 	// because one of its revisions may have been purged.
 	PurgesSeen *uint64
-	// Insist says that the sender still waits, and has been told that a
-	// revision has been purged: what a client wants is done all the same. Without
-	// it an edit of a client gets fault.Purged when this copy has purged the
-	// revision that it makes. The edit may be late, then: sent, answered by
-	// another copy and purged before it came here.
-	Insist bool
 }
 
 // Validate decides whether an edit of a regular document may be written; it

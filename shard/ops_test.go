@@ -191,7 +191,7 @@ func TestPartitions(t *testing.T) {
 	limits := Limits{Partitioned: true, MaxPartitionSize: 2000}
 	write := func(newEdits bool, e Edit) EditResult {
 		t.Helper()
-		res, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
+		res, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestCreateAndDrop(t *testing.T) {
 	if _, err := n.get(OpenRequest{ID: "a"}); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 		t.Fatal(err)
 	}
-	if _, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NoCopy) {
+	if _, err := n.Decide(ctx, DecideRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NoCopy) {
 		t.Fatal(err)
 	}
 	if err := n.Copies.Drop(ctx, copyName); !fault.Is(err, fault.NoCopy) {
@@ -391,7 +391,7 @@ func TestNoSuchCopy(t *testing.T) {
 	ctx := context.Background()
 	for name, op := range map[string]func() error{
 		"update": func() error {
-			_, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}})
+			_, err := n.Decide(ctx, DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}})
 			return err
 		},
 		"open": func() error { _, err := n.Open(ctx, OpenRequest{Copy: copyName, ID: "a"}); return err },
@@ -458,23 +458,48 @@ func TestContentDroppedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{1}, Length: 7, StoredLength: 7}}
-	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
-	task := &updateTask{states: n.states, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
-	if err := task.prepare(ctx); err != nil || task.plan.results[0].Err != nil {
-		t.Fatal(err, task.plan.results)
+	req := DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
+	task := newDecide(ctx, n.states, req)
+	task.open = n.openCopy()
+	defer task.open.Close()
+	if err := task.prepare(ctx); err != nil || task.results[0].Err != nil {
+		t.Fatal(err, task.results)
 	}
 	if err := n.Attachments.Drop(ctx, copyName, "d", [][16]byte{{1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.states.submit(ctx, copyName, task, false); err != nil {
+	if err := n.states.submit(ctx, task.open.store, task, false); err != nil {
 		t.Fatal(err)
 	}
-	res := task.plan.results
+	res := task.results
 	if !fault.Is(res[0].Err, fault.Unavailable) || res[1].Err != nil {
 		t.Errorf("%v, %v", res[0].Err, res[1].Err)
 	}
 	if got := n.show("d"); got != "missing" {
 		t.Error(got)
+	}
+	n.check()
+}
+
+// TestWriteToDropped: a request that has opened a copy before it was dropped writes nothing
+// to it, nor to the copy that has its name since.
+func TestWriteToDropped(t *testing.T) {
+	n := start(t, Options{})
+	ctx := context.Background()
+	for _, delayed := range []bool{false, true} {
+		open := n.openCopy()
+		if err := n.Copies.Drop(ctx, copyName); err != nil {
+			t.Fatal(err)
+		}
+		edits := []Edit{{ID: "late", Body: []byte("{}")}}
+		if _, err := n.Decide(ctx, DecideRequest{Copy: copyName, Open: open, NewEdits: true, Delayed: delayed, Edits: edits}); !fault.Is(err, fault.NoCopy) {
+			t.Errorf("delayed %t: %v", delayed, err)
+		}
+		open.Close()
+		n.create(CreateOptions{})
+		if got := n.show("late"); got != "missing" {
+			t.Errorf("delayed %t: %s", delayed, got)
+		}
 	}
 	n.check()
 }

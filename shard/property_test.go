@@ -126,7 +126,7 @@ func (r *run) update(newEdits bool) {
 	for i := range edits {
 		edits[i] = r.edit(newEdits)
 	}
-	got, err := r.n.Update(context.Background(), UpdateRequest{
+	got, err := r.n.Decide(context.Background(), DecideRequest{
 		Insist: true,
 		Copy:   copyName, NewEdits: newEdits, Edits: edits, Limits: Limits{Revs: r.m.limit},
 	})

@@ -27,8 +27,13 @@ func (l *Local) Purge(ctx context.Context, name string, items []PurgeItem) ([]Pu
 	if len(items) == 0 {
 		return nil, nil
 	}
+	at, err := l.states.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
 	t := &purgeTask{items: slices.Clone(items)}
-	if err := l.states.submit(ctx, name, t, false); err != nil {
+	if err := l.states.submit(ctx, at.store, t, false); err != nil {
 		return nil, err
 	}
 	return t.results, nil
@@ -47,7 +52,7 @@ func (t *purgeTask) stage(g *groupCommit) error {
 	if err := log.index.load(g.store); err != nil {
 		return err
 	}
-	d := updatePlan{req: &UpdateRequest{}, from: g}
+	d := touchedDocs{from: g, most: len(t.items)}
 	for i := range t.items {
 		it := &t.items[i]
 		t.results[i].ID = it.ID

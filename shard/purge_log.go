@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"divan/storage"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // purgeIndex is an index of the purge log of a copy, for its writer: it
@@ -133,37 +131,21 @@ func (g *groupCommit) purgedSince(seen uint64, edits []Edit) (bool, error) {
 	return found, nil
 }
 
-// errPurged refuses an edit whose revision has been purged here. Only the
-// sender can know whether its edit is older than the purge. One that brings what
-// another copy decided has to ask that copy once it has got the purge as well;
-// one that asks for a decision still waits for it, or does not.
-func errPurged(r doc.Rev) *fault.Error {
-	return fault.Newf(fault.Purged, "Revision %s has been purged.", r)
-}
-
 // purgedEdits returns the revisions, by the place of their edit, that have been
-// purged: the request may be older than the purge. nil: there are none. A
-// sender that says which purges it has done (UpdateRequest.PurgesSeen), or that
-// it still waits (Insist), means what it sends.
-//
-// Where decisions are asked for, the other edits of such a document are among
-// them: they depend on each other, and a sender that insists sends them
-// together.
-func (g *groupCommit) purgedEdits(req *UpdateRequest, decided []EditResult) (map[int]doc.Rev, error) {
-	if req.PurgesSeen != nil || req.Insist {
-		return nil, nil
-	}
+// purged: the request may be older than the purge. made tells which revision an edit
+// makes; false: none. nil: there are none.
+func (g *groupCommit) purgedEdits(edits []Edit, made func(i int) (doc.Rev, bool)) (map[int]doc.Rev, error) {
 	if c := g.store.Counters(); g.lastPurge() == c.PurgeTrimmed {
 		return nil, nil
 	}
 	var purged map[int]doc.Rev
 	log := purgeLog{group: g, index: &g.copy.purged}
-	for i := range req.Edits {
-		e := &req.Edits[i]
-		if strings.HasPrefix(e.ID, localPrefix) || decided[i].Err != nil {
+	for i := range edits {
+		e := &edits[i]
+		rev, ok := made(i)
+		if !ok || isLocal(e.ID) {
 			continue
 		}
-		rev := decided[i].Rev
 		if err := log.index.load(g.store); err != nil {
 			return nil, err
 		}
@@ -179,9 +161,6 @@ func (g *groupCommit) purgedEdits(req *UpdateRequest, decided []EditResult) (map
 				purged[i] = rev
 			}
 		}
-	}
-	if len(purged) > 0 && !req.Trusted {
-		withSiblings(req.Edits, purged)
 	}
 	return purged, nil
 }

@@ -148,8 +148,8 @@ func TestPurgeLogIsHeldDuringCompaction(t *testing.T) {
 func TestPurgesSeen(t *testing.T) {
 	n := start(t, Options{})
 	write := func(id string, seen uint64) error {
-		_, err := n.Update(context.Background(), UpdateRequest{
-			Copy: copyName, Edits: []Edit{replicated(t, id, "1-a", "{}")}, Trusted: true, PurgesSeen: &seen,
+		_, err := n.Follow(context.Background(), FollowRequest{
+			Copy: copyName, Edits: []Edit{replicated(t, id, "1-a", "{}")}, PurgesSeen: &seen,
 		})
 		return err
 	}

@@ -82,11 +82,23 @@ func TestLostRevisionsThatStay(t *testing.T) {
 func TestEditOfPurgedRevision(t *testing.T) {
 	n := start(t, Options{})
 	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{rev(t, "2-b")}, Paths: []doc.Path{{Start: 2, IDs: []string{"b", "a"}}}})
-	write := func(path string, trusted bool, seen *uint64) error {
+	edits := func(path string) []Edit {
+		return []Edit{replicated(t, "d", path, "{}"), replicated(t, "other", path, "{}")}
+	}
+	follow := func(path string, seen *uint64) error {
 		t.Helper()
-		res, err := n.Update(context.Background(), UpdateRequest{
-			Copy: copyName, Edits: []Edit{replicated(t, "d", path, "{}"), replicated(t, "other", path, "{}")}, Trusted: trusted, PurgesSeen: seen, Insist: !trusted,
-		})
+		refused, err := n.Follow(context.Background(), FollowRequest{Copy: copyName, Edits: edits(path), PurgesSeen: seen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused[1] != nil {
+			t.Errorf("another document: %v", refused[1])
+		}
+		return refused[0]
+	}
+	insist := func(path string) error {
+		t.Helper()
+		res, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, Edits: edits(path), Insist: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +108,7 @@ func TestEditOfPurgedRevision(t *testing.T) {
 		return res[0].Err
 	}
 	for _, path := range []string{"1-a", "2-b a"} {
-		if err := write(path, true, nil); !fault.Is(err, fault.Purged) {
+		if err := follow(path, nil); !fault.Is(err, fault.Purged) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -104,7 +116,7 @@ func TestEditOfPurgedRevision(t *testing.T) {
 		t.Errorf("the document is %s", got)
 	}
 	seen := uint64(1)
-	for _, err := range []error{write("2-c a", true, nil), write("1-a", false, nil), write("2-b a", true, &seen), write("2-b a", true, nil)} {
+	for _, err := range []error{follow("2-c a", nil), insist("1-a"), follow("2-b a", &seen), follow("2-b a", nil)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -118,7 +130,7 @@ func TestDecisionOfPurgedRevision(t *testing.T) {
 	other := []byte(`{"other":1}`)
 	first := n.edit("d", "", `{"n":1}`)
 	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{first.Rev}})
-	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
+	req := DecideRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
 		{ID: "d", Body: []byte(`{"n":1}`)},
 		{ID: "e", Body: other},
 		{ID: "d", Parent: first.Rev, Body: []byte(`{"n":2}`)},
@@ -128,7 +140,7 @@ func TestDecisionOfPurgedRevision(t *testing.T) {
 	show := func() string { return n.show("d") + ", " + n.show("e") }
 	want := func(state string, kinds ...fault.Kind) {
 		t.Helper()
-		res, err := n.Update(context.Background(), req)
+		res, err := n.Decide(context.Background(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,9 +158,9 @@ func TestDecisionOfPurgedRevision(t *testing.T) {
 	second := doc.Rev{Pos: 2, ID: doc.NewRevID(false, first.Rev, []byte(`{"n":2}`), nil)}
 	want(second.String()+` {"n":2}, `+n.show("f"), 0, 0, fault.Conflict)
 	// A replicated edit of a client is a decision, too.
-	late := UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "d", Path: doc.Path{Start: 1, IDs: []string{"q"}}, Body: other}}}
+	late := DecideRequest{Copy: copyName, Edits: []Edit{{ID: "d", Path: doc.Path{Start: 1, IDs: []string{"q"}}, Body: other}}}
 	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{{Pos: 1, ID: "q"}}})
-	if res, err := n.Update(context.Background(), late); err != nil || !fault.Is(res[0].Err, fault.Purged) {
+	if res, err := n.Decide(context.Background(), late); err != nil || !fault.Is(res[0].Err, fault.Purged) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -114,7 +114,7 @@ func TestBulkInOrder(t *testing.T) {
 func TestRevisionComesAgain(t *testing.T) {
 	n := start(t, Options{})
 	large := string(body(doc.InlineLimit + 1))
-	res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, Insist: true, Limits: Limits{Revs: 1}, Edits: []Edit{
+	res, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, Insist: true, Limits: Limits{Revs: 1}, Edits: []Edit{
 		replicated(t, "d", "5-a", `{"v":1}`), replicated(t, "d", "6-b a!", `{}`), replicated(t, "d", "5-a", large),
 	}})
 	if err != nil {
@@ -314,7 +314,7 @@ func TestStemming(t *testing.T) {
 	limits := Limits{Revs: 3}
 	update := func(newEdits bool, e Edit) EditResult {
 		t.Helper()
-		res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
+		res, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestAttachmentStubs(t *testing.T) {
 	}
 	put := func(parent string, atts ...EditAttachment) (EditResult, error) {
 		t.Helper()
-		res, err := n.Update(context.Background(), UpdateRequest{
+		res, err := n.Decide(context.Background(), DecideRequest{
 			Copy: copyName, NewEdits: true,
 			Edits: []Edit{{ID: "good", Body: []byte("{}")}, {ID: "d", Parent: rev(t, parent), Body: []byte("{}"), Atts: atts}},
 		})
@@ -408,7 +408,7 @@ func TestAttachmentStubs(t *testing.T) {
 	// Replicated: the nearest ancestor that is stored has it.
 	e := replicated(t, "d", "9-x y", "{}")
 	e.Atts = []EditAttachment{stub("a")}
-	if _, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, Edits: []Edit{e}}); !fault.Is(err, fault.MissingStub) {
+	if _, err := n.Decide(context.Background(), DecideRequest{Copy: copyName, Edits: []Edit{e}}); !fault.Is(err, fault.MissingStub) {
 		t.Fatalf("a stub on an unknown branch: %v", err)
 	}
 	e.Path = doc.Path{Start: 5, IDs: []string{"q", "p", "o", d.Rev.ID}}

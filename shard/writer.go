@@ -32,7 +32,10 @@ type task interface {
 
 // job carries a task through the queue.
 type job struct {
-	task  task
+	task task
+	// store is the store of the copy. The request keeps it pinned until it is answered, so
+	// that all jobs that wait for one copy have the same.
+	store *storage.Store
 	early bool // answer when applied, not when durable
 	done  chan error
 	// state goes from queued to taken (by the writer) or abandoned (by a
@@ -54,20 +57,18 @@ func (j *job) answer(err error) {
 	}
 }
 
-// submit has the copy's writer do a task and returns its outcome. When ctx
+// submit has the copy's writer do a task and returns its outcome. store is that
+// of the copy, pinned by the caller. When ctx
 // ends while the task waits in the queue, the task is not done at all; once
 // the writer has taken it, submit stays until the outcome is known, which
 // takes as long as the disk does.
-func (s *copyStates) submit(ctx context.Context, name string, t task, early bool) error {
-	if c := s.lookup(name); c != nil {
-		s.reopen(c)
-	}
-	c, err := s.acquire(name)
+func (s *copyStates) submit(ctx context.Context, store *storage.Store, t task, early bool) error {
+	c, err := s.acquire(store)
 	if err != nil {
 		return err
 	}
 	defer s.release(c)
-	j := &job{task: t, early: early, done: make(chan error, 1)}
+	j := &job{task: t, store: store, early: early, done: make(chan error, 1)}
 	if err := c.enqueue(j); err != nil {
 		return err
 	}
@@ -225,6 +226,6 @@ func isExclusive(j *job) bool {
 
 // write runs fn with a batch of its own on the copy's writer and returns when
 // the batch is durable.
-func (s *copyStates) write(ctx context.Context, name string, fn func(b *storage.Batch) error) error {
-	return s.submit(ctx, name, &exclusive{fn: fn}, false)
+func (s *copyStates) write(ctx context.Context, store *storage.Store, fn func(b *storage.Batch) error) error {
+	return s.submit(ctx, store, &exclusive{fn: fn}, false)
 }

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"sync/atomic"
+
 	"container/list"
 	"time"
 
@@ -13,9 +15,10 @@ import (
 type handle struct {
 	env     *environment
 	cache   *storeCache
-	entry   *entry // guarded by cache.mu
-	counted bool   // in lru.open, or the weight in lru.smallBytes; guarded by cache.mu
-	weight  int64  // about the bytes in memory of one that is small, 0: it has an instance; guarded by cache.mu
+	entry   *entry      // guarded by cache.mu
+	dropped atomic.Bool // while it was pinned
+	counted bool        // in lru.open, or the weight in lru.smallBytes; guarded by cache.mu
+	weight  int64       // about the bytes in memory of one that is small, 0: it has an instance; guarded by cache.mu
 	name    string
 	inst    *instance.Instance
 	log     *zap.Logger
@@ -29,6 +32,14 @@ func (h *handle) Name() string { return h.name }
 // Err returns why the store has stopped, nil while it works. The error is
 // fault.Unavailable, or fault.InsufficientStorage when the disk is full.
 func (h *handle) Err() error { return h.inst.Err() }
+
+// Dropped is fault.NoCopy when the store was dropped while it was pinned.
+func (h *handle) Dropped() error {
+	if h.dropped.Load() {
+		return noStore()
+	}
+	return nil
+}
 
 // FileSize returns the bytes that the store keeps: instance.Instance.FileSize.
 func (h *handle) FileSize() (int64, error) { return h.inst.FileSize(), h.Err() }

@@ -31,6 +31,7 @@ func (c *storeCache) drop(name string, move func(name string) error) error {
 			return noStore()
 		case en.pins > 0:
 			en.dropped = true
+			en.store.base().dropped.Store(true)
 			c.mu.Unlock()
 			return nil
 		default:

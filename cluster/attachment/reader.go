@@ -10,6 +10,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -21,8 +22,8 @@ type Reader struct {
 	ctx    context.Context // of the request
 	att    doc.Attachment
 	want   shard.AttachmentRange // what has not been read
-	copies []fanout.Target       // those that have not failed
-	from   fanout.Target
+	copies []ring.Replica        // those that have not failed
+	from   ring.Replica
 	r      io.ReadCloser
 	limit  time.Duration // until a copy has begun; 0: none
 	stop   context.CancelFunc
@@ -40,8 +41,8 @@ func Open(ctx context.Context, db Database, att doc.Attachment, want shard.Attac
 
 // From is where content is read.
 type From struct {
-	Copies []fanout.Target // in the order in which they are asked
-	Limit  time.Duration   // for one of them to begin; 0: none
+	Copies []ring.Replica // in the order in which they are asked
+	Limit  time.Duration  // for one of them to begin; 0: none
 }
 
 // open opens what has not been read on a copy.
@@ -61,7 +62,7 @@ func (c *Reader) open() error {
 // openAt opens the content on one copy. The same content may have another key
 // there, when the same revision came to the copies by different ways: then it
 // is known by its digest.
-func (c *Reader) openAt(ctx context.Context, rep replica.Copy, t fanout.Target) (io.ReadCloser, error) {
+func (c *Reader) openAt(ctx context.Context, rep replica.Copy, t ring.Replica) (io.ReadCloser, error) {
 	r := c.want
 	r.Copy = t.Name
 	content, err := replica.ReadAttachment.On(ctx, rep, r)
@@ -112,7 +113,7 @@ func (c *Reader) Read(p []byte) (int, error) {
 func (c *Reader) another() error {
 	c.stop()
 	_ = c.r.Close() // read only: nothing to lose
-	left := make([]fanout.Target, 0, len(c.copies))
+	left := make([]ring.Replica, 0, len(c.copies))
 	for _, t := range c.copies {
 		if t != c.from {
 			left = append(left, t)

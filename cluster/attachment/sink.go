@@ -11,6 +11,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -32,7 +33,7 @@ type copySink struct {
 var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", fanout.StallLimit)
 
 // openSink opens a sink on one copy.
-func (u *upload) openSink(ctx context.Context, rep replica.Copy, t fanout.Target) (*copySink, error) {
+func (u *upload) openSink(ctx context.Context, rep replica.Copy, t ring.Replica) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"divan/cluster/config"
-	"divan/cluster/fanout"
 	"divan/cluster/zlib"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 type Document struct {
 	Database Database
 	ID       string
-	Copies   []fanout.Target // of its shard
+	Copies   []ring.Replica // of its shard
 }
 
 // Uploader stores the content of attachments. It is safe for concurrent use.

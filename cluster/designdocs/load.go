@@ -12,6 +12,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -53,7 +54,7 @@ type loading struct {
 	cache  *Cache
 	db     *cluster.DB
 	before *set
-	copies []fanout.Target
+	copies []ring.Replica
 
 	answers [][]shard.Doc
 	err     error
@@ -65,7 +66,7 @@ func (l *loading) read(ctx context.Context) ([]*Document, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asked := l.db.Asking()
-	r := fanout.HedgedRequest[fanout.Target, []shard.Doc]{
+	r := fanout.HedgedRequest[ring.Replica, []shard.Doc]{
 		Database: asked, Copies: l.copies, Decider: l, Call: listCopy,
 		Latency: asked.Reads(), Patience: asked.Reads().Patience(fanout.ReadPatience),
 	}
@@ -84,7 +85,7 @@ func (l *loading) read(ctx context.Context) ([]*Document, error) {
 func (l *loading) need() int { return fanout.Majority(l.copies) }
 
 // Request implements fanout.Decider.
-func (l *loading) Request(_ int, t fanout.Target) (fanout.Target, bool) { return t, true }
+func (l *loading) Request(_ int, t ring.Replica) (ring.Replica, bool) { return t, true }
 
 // Take implements fanout.Decider.
 func (l *loading) Take(a fanout.Answer[[]shard.Doc], _ int) quorum.Step {
@@ -100,7 +101,7 @@ func (l *loading) Take(a fanout.Answer[[]shard.Doc], _ int) quorum.Step {
 }
 
 // listCopy reads the design documents of one copy.
-func listCopy(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Doc, error) {
+func listCopy(ctx context.Context, rep replica.Copy, t ring.Replica) ([]shard.Doc, error) {
 	rows, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{
 		Copy: t.Name, Lo: doc.DesignPrefix, Hi: "_design0", HasHi: true, HiExclusive: true, IncludeDocs: true,
 	})

@@ -6,6 +6,7 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -13,8 +14,8 @@ import (
 // the first usable answer is the answer.
 type AnyCopy[T any] struct {
 	Database Database
-	Copies   []Target
-	Ask      func(ctx context.Context, rep replica.Copy, t Target) (T, error)
+	Copies   []ring.Replica
+	Ask      func(ctx context.Context, rep replica.Copy, t ring.Replica) (T, error)
 	Absent   int // copies that have to say fault.NotFound; see quorum.NewFirst
 
 	// For answers that outlive the question, as streams do: what lets go of one
@@ -27,11 +28,11 @@ type AnyCopy[T any] struct {
 // Reply is the answer of one copy.
 type Reply[T any] struct {
 	Got  T
-	From Target
+	From ring.Replica
 	Stop context.CancelFunc // ends the context that the answer lives in
 
 	Database Database // by the map that the copies were asked by, and these
-	Copies   []Target
+	Copies   []ring.Replica
 }
 
 // First returns the answer, otherwise the error that says most. Without drop it
@@ -77,7 +78,7 @@ func nothing() {}
 // hedge is first for copies of other nodes.
 func (q AnyCopy[T]) hedge(ctx context.Context, taken quorum.First) (Reply[T], error) {
 	d := &firstAnswer[T]{First: taken, from: -1}
-	r := HedgedRequest[Target, T]{
+	r := HedgedRequest[ring.Replica, T]{
 		Database: q.Database, Copies: q.Copies, Decider: d, Call: q.Ask,
 		Drop: q.Drop, Limit: q.Limit, Patience: q.Patience,
 	}
@@ -111,7 +112,7 @@ type firstAnswer[T any] struct {
 	from int // the copy whose answer it is; -1: none
 }
 
-func (d *firstAnswer[T]) Request(_ int, t Target) (Target, bool) { return t, true }
+func (d *firstAnswer[T]) Request(_ int, t ring.Replica) (ring.Replica, bool) { return t, true }
 
 func (d *firstAnswer[T]) Take(a Answer[T], _ int) quorum.Step {
 	if a.Err == nil {

@@ -6,7 +6,6 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -16,7 +15,7 @@ type Caller interface {
 	// Node returns its name.
 	Node() string
 	// Replica returns a copy; it is Away when its node cannot be reached.
-	Replica(t Target) replica.Copy
+	Replica(t ring.Replica) replica.Copy
 	// Spawn runs f on a goroutine of its own that the node waits for when it stops; f has to end
 	// soon after its request does. It returns false when the node stops.
 	Spawn(f func()) bool
@@ -37,39 +36,23 @@ type Database interface {
 	// Renewed returns the database by the newer map that a copy was heard to know, and the
 	// copies of the range of a target by that; false when nothing newer is known. It waits a little
 	// for this node to hear of it.
-	Renewed(ctx context.Context, t Target) (Database, []Target, bool)
+	Renewed(ctx context.Context, t ring.Replica) (Database, []ring.Replica, bool)
 	// Ended makes of a copy that is not there what it stands for when the node
 	// that asks knows that the database is gone: then no other copy is to be read.
 	Ended(err error) error
 }
 
-// Target is one copy of one range.
-type Target struct {
-	ring.Range
-	Name       string // where the copy lies, the same on every node that holds one
-	Node       string
-	ID         uint64 // of the copy in the map of its database; 0: copies have none yet
-	Generation uint64 // of that map
-	Joining    bool   // it is being filled: it gets all that is written, and answers nothing
-	Instead    string // the node whose copy leaves for this one; empty: none
-}
-
 // Majority returns how many of some full copies have to answer so that more than half have, whichever
 // of them leave: of two of which one comes instead of the other one goes soon, and it is not known here
 // which of them others count.
-func Majority(copies []Target) int {
+func Majority(copies []ring.Replica) int {
 	pairs := 0
 	for _, t := range copies {
-		if t.Instead != "" && slices.ContainsFunc(copies, func(o Target) bool { return o.Node == t.Instead }) {
+		if t.Instead != "" && slices.ContainsFunc(copies, func(o ring.Replica) bool { return o.Node == t.Instead }) {
 			pairs++
 		}
 	}
 	return quorum.Majority(len(copies)-pairs) + pairs
-}
-
-// Addressee returns which copy a request to the target is meant for.
-func (t Target) Addressee() wire.Addressee {
-	return wire.Addressee{Copy: t.ID, Generation: t.Generation}
 }
 
 // NoCopy says that no copy of a range can be asked.

@@ -11,12 +11,13 @@ import (
 	"divan/cluster/fanout/fanouttest"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 )
 
 // firstHeard has enough as soon as anything is known of a copy.
 type firstHeard struct{ unreached, heard []int }
 
-func (*firstHeard) Request(_ int, t fanout.Target) (fanout.Target, bool) { return t, true }
+func (*firstHeard) Request(_ int, t ring.Replica) (ring.Replica, bool) { return t, true }
 
 func (f *firstHeard) Take(a fanout.Answer[string], _ int) quorum.Step {
 	if a.Unreached {
@@ -34,10 +35,10 @@ func TestDetached(t *testing.T) {
 		frail := &fanouttest.Frail{}
 		db := &fanouttest.Database{Copies: map[string]*fanouttest.Frail{"caller": frail, "b": frail, "c": frail}}
 		decider, done := &firstHeard{}, make(chan string, 3)
-		r := fanout.HedgedRequest[fanout.Target, string]{
+		r := fanout.HedgedRequest[ring.Replica, string]{
 			Database: db, Decider: decider, Detached: true,
-			Copies: []fanout.Target{{Node: "away"}, {Node: "caller"}, {Node: "b"}, {Node: "c"}},
-			Call: func(ctx context.Context, _ replica.Copy, t fanout.Target) (string, error) {
+			Copies: []ring.Replica{{Copy: ring.Copy{Node: "away"}}, {Copy: ring.Copy{Node: "caller"}}, {Copy: ring.Copy{Node: "b"}}, {Copy: ring.Copy{Node: "c"}}},
+			Call: func(ctx context.Context, _ replica.Copy, t ring.Replica) (string, error) {
 				time.Sleep(map[string]time.Duration{"caller": 2 * time.Second, "b": time.Second, "c": time.Minute}[t.Node])
 				done <- t.Node
 				return "", ctx.Err()

@@ -9,6 +9,7 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 )
 
 // FailoverStream reads the rows of one range from one of its copies, and from
@@ -28,7 +29,7 @@ type FailoverStream[P, H, B any] struct {
 	Ctx      context.Context // of the request; the streams of other nodes live in it
 	Log      *zap.Logger
 	Kind     RowKind[P, H, B]
-	Copies   []Target // those that have not failed; the one that is read, or to be tried, first
+	Copies   []ring.Replica // those that have not failed; the one that is read, or to be tried, first
 
 	// For copies of other nodes: how long opening may take, when the next copy is
 	// asked as well, and how long a batch may take. 0: as long as it likes; the
@@ -54,7 +55,7 @@ type RowKind[P, H, B any] interface {
 	// The rules of what the position means on another copy than that it was read
 	// from are here. It may run for several copies at once, and after another one
 	// has been chosen, so that it uses nothing that changes.
-	Open(ctx context.Context, rep replica.Copy, t Target, from P) (Opened[H, B], error)
+	Open(ctx context.Context, rep replica.Copy, t ring.Replica, from P) (Opened[H, B], error)
 	// Moved is told that a copy has been opened, before its rows are read. An
 	// error is taken for one of that copy.
 	Moved(head H) error
@@ -144,7 +145,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 	db := s.Database // copies that are slow may still use it when another one is chosen
 	one, err := AnyCopy[Opened[H, B]]{
 		Database: db, Copies: s.Copies, Limit: s.Limit, Patience: s.Patience,
-		Ask: func(ctx context.Context, rep replica.Copy, t Target) (Opened[H, B], error) {
+		Ask: func(ctx context.Context, rep replica.Copy, t ring.Replica) (Opened[H, B], error) {
 			o, err := s.Kind.Open(ctx, rep, t, from)
 			return o, db.Ended(err)
 		},
@@ -159,7 +160,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 	}
 	s.Database, s.Copies = one.Database, one.Copies
 	if i := slices.Index(s.Copies, one.From); i > 0 {
-		s.Copies = append(append([]Target{one.From}, s.Copies[:i]...), s.Copies[i+1:]...)
+		s.Copies = append(append([]ring.Replica{one.From}, s.Copies[:i]...), s.Copies[i+1:]...)
 	}
 	s.stop = one.Stop
 	if one.From.Node == s.Database.Node() {

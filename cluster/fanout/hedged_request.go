@@ -6,6 +6,7 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -26,7 +27,7 @@ import (
 // whose answer is kept.
 type HedgedRequest[R, T any] struct {
 	Database Database
-	Copies   []Target
+	Copies   []ring.Replica
 	Decider  Decider[R, T]
 	Call     func(ctx context.Context, rep replica.Copy, req R) (T, error) // asks one copy
 	Latency  *Latency                                                      // learns how long answers take; nil: not measured
@@ -46,7 +47,7 @@ type HedgedRequest[R, T any] struct {
 // goroutine.
 type Decider[R, T any] interface {
 	// Request returns what a copy is to be asked now, should it be reached; ok is false for nothing.
-	Request(at int, t Target) (req R, ok bool)
+	Request(at int, t ring.Replica) (req R, ok bool)
 	// Take counts an answer, while that many copies have not answered.
 	Take(a Answer[T], pending int) quorum.Step
 }
@@ -89,7 +90,7 @@ func (r *HedgedRequest[R, T]) Wait(ctx context.Context) error {
 		select {
 		case a := <-r.inbox:
 			r.pending--
-			r.own = r.own && (r.Copies[a.At].Joining || r.Copies[a.At].Node != r.Database.Node())
+			r.own = r.own && (r.Copies[a.At].State == ring.StateJoining || r.Copies[a.At].Node != r.Database.Node())
 			switch r.count(ctx, a) {
 			case quorum.Enough:
 				return nil
@@ -151,7 +152,7 @@ func (r *HedgedRequest[R, T]) Start(ctx context.Context, n int) (enough bool) {
 }
 
 // here reports whether a copy is asked on the caller's goroutine.
-func (r *HedgedRequest[R, T]) here(t Target) bool {
+func (r *HedgedRequest[R, T]) here(t ring.Replica) bool {
 	return !r.Detached && t.Node == r.Database.Node()
 }
 

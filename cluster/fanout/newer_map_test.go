@@ -12,6 +12,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/fanout/fanouttest"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -42,9 +43,9 @@ func maps(nodes ...[]string) *mapped {
 	return first
 }
 
-func (m *mapped) targets() (out []fanout.Target) {
+func (m *mapped) targets() (out []ring.Replica) {
 	for _, node := range m.nodes {
-		out = append(out, fanout.Target{Node: node, Generation: m.generation})
+		out = append(out, ring.Replica{Copy: ring.Copy{Node: node}, Generation: m.generation})
 	}
 	return out
 }
@@ -53,7 +54,7 @@ func (m *mapped) targets() (out []fanout.Target) {
 func (m *mapped) NoteRefusal(err error) { m.heard = m.heard || fault.NewerMap(err) > m.generation }
 
 // Renewed implements fanout.Database.
-func (m *mapped) Renewed(context.Context, fanout.Target) (fanout.Database, []fanout.Target, bool) {
+func (m *mapped) Renewed(context.Context, ring.Replica) (fanout.Database, []ring.Replica, bool) {
 	if !m.heard || m.newer == nil {
 		return nil, nil, false
 	}
@@ -93,7 +94,7 @@ func TestNewerMapIsAsked(t *testing.T) {
 			db := maps(tc.maps...)
 			got, err := fanout.AnyCopy[string]{
 				Database: db, Copies: db.targets(),
-				Ask: func(_ context.Context, _ replica.Copy, t fanout.Target) (string, error) {
+				Ask: func(_ context.Context, _ replica.Copy, t ring.Replica) (string, error) {
 					return t.Node, tc.answers[t.Node][t.Generation]
 				},
 			}.First(t.Context())
@@ -117,8 +118,8 @@ func TestNewerMapIsAsked(t *testing.T) {
 type numbers struct {
 	next    int
 	known   bool
-	refuses func(t fanout.Target) error           // to be opened
-	breaks  func(t fanout.Target, next int) error // when it is read
+	refuses func(t ring.Replica) error           // to be opened
+	breaks  func(t ring.Replica, next int) error // when it is read
 }
 
 // batch is one number.
@@ -130,7 +131,7 @@ func (k *numbers) Position() (int, bool) { return k.next, k.known }
 
 func (k *numbers) Moved(struct{}) error { return nil }
 
-func (k *numbers) Open(_ context.Context, _ replica.Copy, t fanout.Target, from int) (fanout.Opened[struct{}, batch], error) {
+func (k *numbers) Open(_ context.Context, _ replica.Copy, t ring.Replica, from int) (fanout.Opened[struct{}, batch], error) {
 	if err := k.refuses(t); err != nil {
 		return fanout.Opened[struct{}, batch]{}, err
 	}
@@ -158,27 +159,27 @@ func (c *counting) Close() {}
 // one says so, be it opened or in the middle.
 func TestStreamGoesOnByNewerMap(t *testing.T) {
 	stale := fault.NewStaleMap(2)
-	ofFirst := func(t fanout.Target, err error) error {
+	ofFirst := func(t ring.Replica, err error) error {
 		if t.Generation == 1 {
 			return err
 		}
 		return nil
 	}
-	never := func(fanout.Target, int) error { return nil }
+	never := func(ring.Replica, int) error { return nil }
 	for _, node := range []string{"a", "caller"} {
 		for name, tc := range map[string]struct {
-			refuses func(t fanout.Target) error
-			breaks  func(t fanout.Target, next int) error
+			refuses func(t ring.Replica) error
+			breaks  func(t ring.Replica, next int) error
 			unknown bool
 			rows    int
 			by      uint64 // the map in the end
 			err     error
 		}{
-			"no copy knows one": {refuses: func(fanout.Target) error { return nil }, breaks: never, rows: limit, by: 1},
-			"at the beginning":  {refuses: func(t fanout.Target) error { return ofFirst(t, stale) }, breaks: never, rows: limit, by: 2},
+			"no copy knows one": {refuses: func(ring.Replica) error { return nil }, breaks: never, rows: limit, by: 1},
+			"at the beginning":  {refuses: func(t ring.Replica) error { return ofFirst(t, stale) }, breaks: never, rows: limit, by: 2},
 			"in the middle": {
-				refuses: func(fanout.Target) error { return nil }, rows: limit, by: 2,
-				breaks: func(t fanout.Target, next int) error {
+				refuses: func(ring.Replica) error { return nil }, rows: limit, by: 2,
+				breaks: func(t ring.Replica, next int) error {
 					if next == 5 {
 						return ofFirst(t, stale)
 					}
@@ -186,8 +187,8 @@ func TestStreamGoesOnByNewerMap(t *testing.T) {
 				},
 			},
 			"in the middle, where another copy cannot be told": {
-				refuses: func(fanout.Target) error { return nil }, rows: 5, by: 1, err: stale, unknown: true,
-				breaks: func(t fanout.Target, next int) error {
+				refuses: func(ring.Replica) error { return nil }, rows: 5, by: 1, err: stale, unknown: true,
+				breaks: func(t ring.Replica, next int) error {
 					if next == 5 {
 						return ofFirst(t, stale)
 					}
@@ -227,7 +228,7 @@ type slowFirst struct{ ended chan struct{} }
 
 func (slowFirst) Position() (int, bool) { return 0, true }
 func (slowFirst) Moved(int) error       { return nil }
-func (k slowFirst) Open(ctx context.Context, _ replica.Copy, t fanout.Target, _ int) (fanout.Opened[int, int], error) {
+func (k slowFirst) Open(ctx context.Context, _ replica.Copy, t ring.Replica, _ int) (fanout.Opened[int, int], error) {
 	if t.Node != "a" {
 		return fanout.Opened[int, int]{}, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"divan/shard/find"
 	"divan/shard/query"
 	"divan/shard/query/plan"
+	"divan/shard/ring"
 	"divan/shard/view"
 	"divan/storage/fault"
 	"divan/storage/memory"
@@ -260,6 +261,6 @@ func (f *Finder) times(r *Rows) (limit, stall, patience time.Duration) {
 }
 
 // here reports whether all first copies are on a node.
-func here(node string, sources [][]fanout.Target) bool {
-	return !slices.ContainsFunc(sources, func(copies []fanout.Target) bool { return len(copies) == 0 || copies[0].Node != node })
+func here(node string, sources [][]ring.Replica) bool {
+	return !slices.ContainsFunc(sources, func(copies []ring.Replica) bool { return len(copies) == 0 || copies[0].Node != node })
 }

@@ -9,6 +9,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard/find"
+	"divan/shard/ring"
 )
 
 type head = replica.FindHead
@@ -48,7 +49,7 @@ func order(desc bool) func(a, b *place) int {
 func (p *part) Position() (*find.Position, bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from *find.Position) (fanout.Opened[head, find.Batch], error) {
+func (p *part) Open(ctx context.Context, rep replica.Copy, t ring.Replica, from *find.Position) (fanout.Opened[head, find.Batch], error) {
 	req := p.req
 	req.Copy = t.Name
 	if from != nil {

@@ -50,7 +50,7 @@ func newCopy(t *testing.T, docs int) replica.Held {
 	if err := l.Copies.Create(t.Context(), copyName, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	req := shard.UpdateRequest{Copy: copyName, NewEdits: true}
+	req := shard.DecideRequest{Copy: copyName, NewEdits: true}
 	for i := range docs {
 		body := fmt.Appendf(nil, `{"n":%d}`, i%10)
 		if i%2 == 1 {
@@ -58,7 +58,7 @@ func newCopy(t *testing.T, docs int) replica.Held {
 		}
 		req.Edits = append(req.Edits, shard.Edit{ID: fmt.Sprintf("d%03d", i), Body: doc.StoredBody(body)})
 	}
-	if _, err := l.Update(t.Context(), req); err != nil {
+	if _, err := l.Decide(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	return replica.Held{Shards: l, Indexes: indexes, Views: views}
@@ -98,7 +98,7 @@ func read(t *testing.T, n *fanouttest.Database, req find.Request, after []int) (
 	for i, a := range after {
 		node := fmt.Sprint("n", i)
 		n.Copies[node].After = a
-		p.Copies = append(p.Copies, fanout.Target{Range: ring.Full(), Name: copyName, Node: node})
+		p.Copies = append(p.Copies, ring.Replica{Range: ring.Full(), Copy: ring.Copy{Node: node}, Name: copyName})
 	}
 	defer p.Close()
 	err := p.Start()

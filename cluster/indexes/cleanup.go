@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"divan/cluster"
-	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard/index"
+	"divan/shard/ring"
 )
 
 // Cleanup removes the indexes of a type that no design document wants any more, on all copies
@@ -22,7 +22,7 @@ func (x *Indexes) Cleanup(ctx context.Context, db *cluster.DB, t index.Type) err
 			keep = append(keep, wanted[i].Signature)
 		}
 	}
-	_, err = OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, at fanout.Target) (replica.Done, error) {
+	_, err = OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, at ring.Replica) (replica.Done, error) {
 		return replica.IndexCleanup.On(ctx, rep, replica.CleanupRequest{Copy: at.Name, Type: t, Keep: keep})
 	})
 	return err

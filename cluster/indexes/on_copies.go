@@ -7,12 +7,13 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 )
 
 // OnCopies asks all copies of a database at once, and returns the answers of each
 // range, in the order in which queries read the copies. Copies that do not answer
 // are left out; a range without any answer is an error.
-func OnCopies[T any](ctx context.Context, db *cluster.DB, ask func(context.Context, replica.Copy, fanout.Target) (T, error)) ([][]T, error) {
+func OnCopies[T any](ctx context.Context, db *cluster.DB, ask func(context.Context, replica.Copy, ring.Replica) (T, error)) ([][]T, error) {
 	sources, err := db.Sources("", true)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func many(b *testing.B, n int, nodes ...*node) {
 			edits = append(edits, shard.Edit{ID: fmt.Sprintf("document-%08d", i*7919%n), Body: []byte(`{"type":"order","customer":"c-4711","lines":[{"sku":"a","n":1},{"sku":"b","n":2}],"total":47.11}`)})
 		}
 		for _, node := range nodes {
-			if _, err := node.Update(context.Background(), shard.UpdateRequest{Copy: copyName, NewEdits: true, Edits: edits}); err != nil {
+			if _, err := node.Decide(context.Background(), shard.DecideRequest{Copy: copyName, NewEdits: true, Edits: edits}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -77,8 +77,8 @@ func BenchmarkCompareDigests(b *testing.B) {
 // unwritten takes no checkpoint.
 type unwritten struct{ Copies }
 
-func (u unwritten) Update(_ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return make([]shard.EditResult, len(req.Edits)), nil
+func (u unwritten) Follow(_ context.Context, req shard.FollowRequest) ([]error, error) {
+	return make([]error, len(req.Edits)), nil
 }
 
 // BenchmarkPush is a push of documents that are all missing, per document.

@@ -16,10 +16,8 @@ import (
 
 // End is a copy that a Copier reads from or writes to.
 type End struct {
-	Node string // that holds it
-	Name string // of the copy
-	ring.Range
-	Copy replica.Copy
+	ring.Replica
+	Copy replica.Copy // the same, as it is asked
 	position
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -18,8 +17,7 @@ import (
 // copier copies documents from a node to a copy of another name, as of a half of
 // the range.
 func (n *node) copier(to *node, copies Copies) *Copier {
-	source := End{Node: n.name, Name: n.copy, Copy: replica.Copy{At: n.copies()}}
-	return NewCopier(source, End{Node: to.name, Name: to.copy, Copy: replica.Copy{At: through(copies)}}, shard.Limits{}, zap.NewNop())
+	return NewCopier(n.end(n.copies()), to.end(through(copies)), shard.Limits{}, zap.NewNop())
 }
 
 // half makes a copy of a half of the range on a node of its own.

@@ -9,11 +9,9 @@ import (
 
 // putLocal writes a local document of the server itself.
 func putLocal(ctx context.Context, to *End, id string, body []byte) error {
-	results, err := replica.Update.On(ctx, to.Copy, shard.UpdateRequest{
-		Copy: to.Name, Edits: []shard.Edit{{ID: id, Body: body}}, Trusted: true, NoPath: true,
-	})
+	refused, err := replica.Follow.On(ctx, to.Copy, shard.FollowRequest{Copy: to.Name, Edits: []shard.Edit{{ID: id, Body: body}}})
 	if err != nil {
 		return err
 	}
-	return results[0].Err
+	return refused[0]
 }

@@ -90,15 +90,15 @@ func (c *Copier) flush(ctx context.Context) error {
 	if err := c.wait(ctx, c.out.bytes); err != nil {
 		return err
 	}
-	results, err := replica.Update.On(ctx, c.target.Copy, shard.UpdateRequest{
-		Copy: c.target.Name, Edits: edits, Limits: c.limits, Trusted: true, NoPath: true, PurgesSeen: &c.seen,
+	refused, err := replica.Follow.On(ctx, c.target.Copy, shard.FollowRequest{
+		Copy: c.target.Name, Edits: edits, RevsLimit: c.limits.Revs, PurgesSeen: &c.seen,
 	})
-	for i := range results {
-		if err == nil && results[i].Err != nil {
-			err = fmt.Errorf("%q: %w", edits[i].ID, results[i].Err)
+	for i := range refused {
+		if err == nil && refused[i] != nil {
+			err = fmt.Errorf("%q: %w", edits[i].ID, refused[i])
 		}
 	}
-	c.progress.docs.Add(uint64(len(results)))
+	c.progress.docs.Add(uint64(len(refused)))
 	c.progress.touch()
 	clear(edits)
 	c.out = parcel{edits: edits[:0]}

@@ -68,13 +68,8 @@ func (p *push) copyLocalBatch(ctx context.Context, from string) (next string, se
 	if len(edits) == 0 {
 		return next, 0, nil
 	}
-	results, err := replica.Update.On(ctx, p.target.Copy, shard.UpdateRequest{
-		Copy: p.target.Name, Edits: edits, NewEdits: true, Trusted: true, NoPath: true,
-	})
-	for _, r := range results {
-		err = errors.Join(err, r.Err)
-	}
-	return next, len(edits), err
+	refused, err := replica.Follow.On(ctx, p.target.Copy, shard.FollowRequest{Copy: p.target.Name, Edits: edits})
+	return next, len(edits), errors.Join(append(refused, err)...)
 }
 
 // targetLocalDocs returns the local documents of the target between two ids, with both.

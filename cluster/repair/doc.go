@@ -11,6 +11,7 @@
 // that, all copies converge.
 //
 //   - copier.go, copy_*.go: the Copier.
+//   - behind.go: what a copy gets that is behind while a client writes.
 //   - push.go, digest.go, purge_checkpoint.go: one push.
 //   - checkpoint.go, resume.go: what two copies are known to share (pure).
 //   - schedule.go, anti_entropy.go: which pairs are due (pure).

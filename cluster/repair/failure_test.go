@@ -122,11 +122,11 @@ func (f *failing) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (
 	return f.Copies.ReadAttachment(ctx, r)
 }
 
-func (f *failing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (f *failing) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
 	if err := f.count("update"); err != nil {
 		return nil, err
 	}
-	res, err := f.Copies.Update(ctx, req)
+	res, err := f.Copies.Follow(ctx, req)
 	if err == nil {
 		err = f.count("answer to update")
 	}
@@ -215,11 +215,11 @@ func (m *meddling) Missing(ctx context.Context, name string, ids []shard.IDRevs)
 	return out, err
 }
 
-func (m *meddling) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (m *meddling) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
 	if m.uploaded != nil {
 		m.uploaded()
 	}
-	return m.Copies.Update(ctx, req)
+	return m.Copies.Follow(ctx, req)
 }
 
 // The power of the target, and then of the source, fails in the middle of
@@ -310,11 +310,11 @@ type swallowing struct {
 	base, most uint64
 }
 
-func (s *swallowing) Update(_ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (s *swallowing) Follow(_ context.Context, req shard.FollowRequest) ([]error, error) {
 	if s.edits += len(req.Edits); s.edits/16 != (s.edits-len(req.Edits))/16 {
 		s.most = max(s.most, heapBytes())
 	}
-	return make([]shard.EditResult, len(req.Edits)), nil
+	return make([]error, len(req.Edits)), nil
 }
 
 func (s *swallowing) PutAttachment(context.Context, string, string, [16]byte) (shard.AttachmentSink, error) {

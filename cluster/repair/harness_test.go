@@ -18,6 +18,7 @@ import (
 	"divan/cluster/bandwidth"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage"
 	"divan/storage/doc"
 )
@@ -111,7 +112,7 @@ func (n *node) remove(id string, parent doc.Rev) doc.Rev {
 
 func (n *node) write(e shard.Edit) doc.Rev {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), shard.UpdateRequest{Copy: n.copy, NewEdits: true, Insist: true, Edits: []shard.Edit{e}})
+	res, err := n.Decide(context.Background(), shard.DecideRequest{Copy: n.copy, NewEdits: true, Insist: true, Edits: []shard.Edit{e}})
 	if err == nil {
 		err = res[0].Err
 	}
@@ -129,7 +130,7 @@ func (n *node) branch(id string, parent doc.Rev, rev, body string) doc.Rev {
 	if !parent.IsZero() {
 		path.IDs = append(path.IDs, parent.ID)
 	}
-	res, err := n.Update(context.Background(), shard.UpdateRequest{
+	res, err := n.Decide(context.Background(), shard.DecideRequest{
 		Copy: n.copy, Insist: true, Edits: []shard.Edit{{ID: id, Path: path, Body: []byte(body)}},
 	})
 	if err == nil {
@@ -253,9 +254,14 @@ func (n *node) check() {
 	}
 }
 
+// end returns the copy, asked through some copies.
+func (n *node) end(at replica.Copies) End {
+	return End{Replica: ring.Replica{Copy: ring.Copy{Node: n.name}, Name: n.copy}, Copy: replica.Copy{At: at}}
+}
+
 // pushTo makes the push of a copy of this node to another one's.
 func (n *node) pushTo(to *node, copies Copies) *push {
-	source, target := End{Node: n.name, Name: n.copy, Copy: replica.Copy{At: n.copies()}}, End{Node: to.name, Name: to.copy, Copy: replica.Copy{At: through(copies)}}
+	source, target := n.end(n.copies()), to.end(through(copies))
 	p := &push{
 		Copier: NewCopier(source, target, shard.Limits{}, zap.NewNop()), local: n.Local, turn: 5,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {

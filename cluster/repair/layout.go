@@ -5,7 +5,6 @@ import (
 
 	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard/ring"
 )
 
@@ -82,7 +81,9 @@ func (l *layout) copies(node string) replica.Copies {
 func (l *layout) end(db *meta.Database, name, node string, at replica.Copies) End {
 	c, _ := db.Copy(name, node)
 	rng, _, _, _ := ring.ParseCopyName(name)
-	return End{Node: node, Name: name, Range: rng, Copy: replica.Copy{At: at, To: wire.Addressee{Copy: c.ID, Generation: db.Generation}}}
+	c.Node = node // also of one that is not in the map
+	is := ring.Replica{Range: rng, Copy: c, Name: name, Generation: db.Generation}
+	return End{Replica: is, Copy: replica.Of(at, is)}
 }
 
 // role returns the work of a push.

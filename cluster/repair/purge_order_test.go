@@ -205,9 +205,9 @@ func (o *ordering) sent(n *node, e shard.Edit, r doc.Rev) {
 			continue
 		}
 		o.under = append(o.under, delivery{to, r, func() {
-			res, err := to.Update(context.Background(), shard.UpdateRequest{Copy: to.copy, Trusted: true, NoPath: true, Edits: []shard.Edit{e}})
-			if err == nil && !fault.Is(res[0].Err, fault.Purged) { // left to repair
-				err = res[0].Err
+			res, err := to.Follow(context.Background(), shard.FollowRequest{Copy: to.copy, Edits: []shard.Edit{e}})
+			if err == nil && !fault.Is(res[0], fault.Purged) { // left to repair
+				err = res[0]
 			}
 			if err != nil {
 				o.t.Fatal(err)
@@ -297,9 +297,9 @@ func (i interrupted) Missing(ctx context.Context, name string, ids []shard.IDRev
 	return i.Copies.Missing(ctx, name, ids)
 }
 
-func (i interrupted) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (i interrupted) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
 	i.between()
-	return i.Copies.Update(ctx, req)
+	return i.Copies.Follow(ctx, req)
 }
 
 func (i interrupted) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {

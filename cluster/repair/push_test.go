@@ -95,7 +95,7 @@ func TestPushAttachments(t *testing.T) {
 	key := a.attach("e", "shared", 3, large)
 	key.RevPos, key.HasRevPos = 1, true
 	for _, rev := range []string{"x", "y"} {
-		res, err := a.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: []shard.Edit{{
+		res, err := a.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{{
 			ID: "e", Path: doc.Path{Start: 1, IDs: []string{rev}}, Body: []byte(`{}`), Atts: []shard.EditAttachment{key},
 		}}})
 		if err != nil || res[0].Err != nil {
@@ -125,9 +125,9 @@ func (c *counting) PutAttachment(ctx context.Context, name, id string, key [16]b
 	return c.Copies.PutAttachment(ctx, name, id, key)
 }
 
-func (c *counting) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (c *counting) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
 	c.updates++
-	return c.Copies.Update(ctx, req)
+	return c.Copies.Follow(ctx, req)
 }
 
 func (c *counting) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
@@ -155,7 +155,7 @@ func TestParcelsAreBounded(t *testing.T) {
 				e.Atts = append(e.Atts, a.attach(id, fmt.Sprint(k), 0, content(60_000, byte(i+k))))
 			}
 		}
-		res, err := a.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: []shard.Edit{e}})
+		res, err := a.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{e}})
 		if err != nil || res[0].Err != nil {
 			t.Fatal(err, res)
 		}
@@ -203,7 +203,7 @@ type weighing struct {
 	lost bool
 }
 
-func (w *weighing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (w *weighing) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
 	bytes := 0
 	for _, e := range req.Edits {
 		bytes += len(e.ID) + len(e.Body)
@@ -212,7 +212,7 @@ func (w *weighing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard
 		}
 	}
 	w.most = max(w.most, bytes)
-	return w.counting.Update(ctx, req)
+	return w.counting.Follow(ctx, req)
 }
 
 func (w *weighing) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {

@@ -21,7 +21,7 @@ type documents interface {
 	Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error)
 	Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error)
 	OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]shard.RevsAnswer, error)
-	Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error)
+	Follow(ctx context.Context, req shard.FollowRequest) ([]error, error)
 	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
 }
 
@@ -52,8 +52,8 @@ func (m methods) OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest
 	return replica.OpenRevsMany.On(ctx, replica.Copy{At: m.Copies}, q)
 }
 
-func (m methods) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return replica.Update.On(ctx, replica.Copy{At: m.Copies}, req)
+func (m methods) Follow(ctx context.Context, req shard.FollowRequest) ([]error, error) {
+	return replica.Follow.On(ctx, replica.Copy{At: m.Copies}, req)
 }
 
 func (m methods) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
@@ -93,8 +93,8 @@ func (c calling) Do(ctx context.Context, call replica.Call) (err error) {
 		q.Answer, err = c.to.Missing(ctx, q.Request.Copy, q.Request.IDs)
 	case *replica.Asked[replica.OpenRevsManyRequest, []shard.RevsAnswer]:
 		q.Answer, err = c.to.OpenRevsMany(ctx, q.Request)
-	case *replica.Asked[shard.UpdateRequest, []shard.EditResult]:
-		q.Answer, err = c.to.Update(ctx, q.Request)
+	case *replica.Asked[shard.FollowRequest, []error]:
+		q.Answer, err = c.to.Follow(ctx, q.Request)
 	case *replica.Asked[replica.PurgeRequest, []shard.PurgeResult]:
 		q.Answer, err = c.to.Purge(ctx, q.Request.Copy, q.Request.Items)
 	case *replica.Asked[replica.PurgesRequest, []shard.PurgeInfo]:

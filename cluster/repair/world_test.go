@@ -150,12 +150,12 @@ func (m *member) stopRepair() { m.end() }
 
 // held is the copies of the node as calls find them.
 func (m *member) held() *replica.Local {
-	return replica.NewLocal(replica.Held{Shards: m.Local, Place: func(name string) replica.Place {
+	return replica.NewLocal(replica.Held{Shards: m.Local, Place: func(name string) ring.Replica {
 		db, one, ok := m.world.group.CopyIn(name, m.name)
 		if !ok {
-			return replica.Place{}
+			return ring.Replica{}
 		}
-		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation}
+		return ring.Replica{Copy: ring.Copy{ID: one.ID, State: one.State}, Generation: db.Generation}
 	}})
 }
 

@@ -50,24 +50,24 @@ func admitted(t *testing.T, local *Local, p Remote) {
 	for at, copies := range map[string]Copies{"here": local, "elsewhere": p} {
 		for _, tc := range []struct {
 			name  string
-			id    uint64 // that is asked for
-			place Place  // in the map; of generation 0: the map is not asked
+			id    uint64       // that is asked for
+			place ring.Replica // in the map; of generation 0: the map is not asked
 			ok    bool
 		}{
-			{named, 5, Place{ID: 5, Generation: 7}, true},
-			{named, 5, Place{}, true},
-			{named, 0, Place{ID: 5, Generation: 7}, false},
-			{named, 0, Place{}, false},
-			{named, 4, Place{ID: 5, Generation: 7}, false},
-			{named, 4, Place{}, false},
-			{named, 5, Place{ID: 6, Generation: 7}, false},
-			{named, 6, Place{ID: 6, Generation: 7}, false}, // an earlier copy has left the directory
-			{absent, 1, Place{ID: 1, Generation: 7}, false},
-			{absent, 1, Place{}, false},
+			{named, 5, ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, true},
+			{named, 5, ring.Replica{}, true},
+			{named, 0, ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, false},
+			{named, 0, ring.Replica{}, false},
+			{named, 4, ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, false},
+			{named, 4, ring.Replica{}, false},
+			{named, 5, ring.Replica{Copy: ring.Copy{ID: 6}, Generation: 7}, false},
+			{named, 6, ring.Replica{Copy: ring.Copy{ID: 6}, Generation: 7}, false}, // an earlier copy has left the directory
+			{absent, 1, ring.Replica{Copy: ring.Copy{ID: 1}, Generation: 7}, false},
+			{absent, 1, ring.Replica{}, false},
 		} {
 			local.held.Place = nil
 			if tc.place.Generation != 0 {
-				local.held.Place = func(string) Place { return tc.place }
+				local.held.Place = func(string) ring.Replica { return tc.place }
 			}
 			c := Copy{At: copies, To: wire.Addressee{Copy: tc.id, Generation: 7}}
 			for what, do := range everything(c, tc.name) {
@@ -85,7 +85,7 @@ func admitted(t *testing.T, local *Local, p Remote) {
 func everything(c Copy, name string) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"update": func(ctx context.Context) error {
-			_, err := Update.On(ctx, c, shard.UpdateRequest{Copy: name, NewEdits: true, Edits: []shard.Edit{{ID: "d", Body: []byte("{}")}}})
+			_, err := Decide.On(ctx, c, shard.DecideRequest{Copy: name, NewEdits: true, Edits: []shard.Edit{{ID: "d", Body: []byte("{}")}}})
 			return err
 		},
 		"open": func(ctx context.Context) error {
@@ -115,10 +115,10 @@ func everything(c Copy, name string) map[string]func(ctx context.Context) error 
 
 // TestJudge: what is refused by the map.
 func TestJudge(t *testing.T) {
-	full, joining := Place{ID: 5, Generation: 7}, Place{ID: 5, State: ring.StateJoining, Generation: 7}
+	full, joining := ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, ring.Replica{Copy: ring.Copy{ID: 5, State: ring.StateJoining}, Generation: 7}
 	for _, tc := range []struct {
 		name  string
-		place Place
+		place ring.Replica
 		to    wire.Addressee
 		read  [2]fault.Kind // not counted, counted; 0: not refused
 		write [2]fault.Kind // for a copy that may join
@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 			read: [2]fault.Kind{fault.Unavailable, fault.Unavailable},
 		},
 		{
-			name: "by the same map, none is here", place: Place{Generation: 7}, to: wire.Addressee{Copy: 5, Generation: 7},
+			name: "by the same map, none is here", place: ring.Replica{Generation: 7}, to: wire.Addressee{Copy: 5, Generation: 7},
 			read: [2]fault.Kind{fault.NoCopy, fault.NoCopy}, write: [2]fault.Kind{fault.NoCopy, fault.NoCopy},
 		},
 		{
@@ -149,7 +149,7 @@ func TestJudge(t *testing.T) {
 			read: [2]fault.Kind{fault.StaleMap, fault.StaleMap}, write: [2]fault.Kind{0, fault.StaleMap},
 		},
 		{
-			name: "by an older map, none is here any more", place: Place{Generation: 7}, to: wire.Addressee{Copy: 5, Generation: 6},
+			name: "by an older map, none is here any more", place: ring.Replica{Generation: 7}, to: wire.Addressee{Copy: 5, Generation: 6},
 			read: [2]fault.Kind{fault.StaleMap, fault.StaleMap}, write: [2]fault.Kind{fault.StaleMap, fault.StaleMap},
 		},
 		{name: "by a newer map", place: full, to: wire.Addressee{Copy: 5, Generation: 8}},
@@ -168,7 +168,7 @@ func TestJudge(t *testing.T) {
 	} {
 		for counted, is := range []bool{false, true} {
 			for needs, want := range map[State]fault.Kind{Complete: tc.read[counted], Present: tc.write[counted]} {
-				err := tc.place.judge(tc.to, demand{needs: needs, counted: is})
+				err := judge(&tc.place, tc.to, demand{needs: needs, counted: is})
 				if (err == nil) != (want == 0) || err != nil && fault.KindOf(err) != want {
 					t.Errorf("%s: counted %t, needs %d: %v", tc.name, is, needs, err)
 				}
@@ -196,7 +196,7 @@ func TestOlderMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p := answering(t)
 		asThird(t, local)
-		local.held.Place = func(string) Place { return Place{ID: 3, Generation: 7} }
+		local.held.Place = func(string) ring.Replica { return ring.Replica{Copy: ring.Copy{ID: 3}, Generation: 7} }
 		for at, copies := range map[string]Copies{"here": local, "elsewhere": p} {
 			to := func(id, generation uint64) map[string]func(ctx context.Context) error {
 				c := Copy{At: copies, To: wire.Addressee{Copy: id, Generation: generation}}
@@ -218,7 +218,9 @@ func TestOlderMap(t *testing.T) {
 				t.Errorf("%s: it tells of the map %d", at, newer)
 			}
 		}
-		local.held.Place = func(string) Place { return Place{ID: 3, State: ring.StateJoining, Generation: 7} }
+		local.held.Place = func(string) ring.Replica {
+			return ring.Replica{Copy: ring.Copy{ID: 3, State: ring.StateJoining}, Generation: 7}
+		}
 		expect(t.Context(), t, calls(Copy{At: local, To: wire.Addressee{Copy: 3, Generation: 6}}, testCopy), expected{"by an older map in which it was full", func(call string) bool { return writes()[call] && !counted(call) }, fault.StaleMap})
 	})
 }
@@ -232,16 +234,16 @@ func TestRepairGoesByDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := wire.ForRepair(t.Context())
-	for _, place := range []Place{
-		{ID: 5, Generation: 7},
-		{ID: 5, Generation: 8},
-		{ID: 5, State: ring.StateJoining, Generation: 8},
-		{ID: 6, Generation: 8},
-		{ID: 4, Generation: 6},
+	for _, place := range []ring.Replica{
+		{Copy: ring.Copy{ID: 5}, Generation: 7},
+		{Copy: ring.Copy{ID: 5}, Generation: 8},
+		{Copy: ring.Copy{ID: 5, State: ring.StateJoining}, Generation: 8},
+		{Copy: ring.Copy{ID: 6}, Generation: 8},
+		{Copy: ring.Copy{ID: 4}, Generation: 6},
 		{Generation: 8},
 		{},
 	} {
-		local.held.Place = func(string) Place { return place }
+		local.held.Place = func(string) ring.Replica { return place }
 		expect(ctx, t, calls(Copy{At: local, To: wire.Addressee{Copy: 5, Generation: 7}}, name), expected{"the copy that is there", anyCall, fault.NoCopy})
 		for call, f := range calls(Copy{At: local, To: wire.Addressee{Copy: 6, Generation: 8}}, name) {
 			if unheld := call == "watch" || call == "create"; !unheld && !fault.Is(f(ctx), fault.NoCopy) {
@@ -254,9 +256,9 @@ func TestRepairGoesByDirectories(t *testing.T) {
 // TestDropIsNotJudged: a copy whose database is gone is dropped, regardless of the map.
 func TestDropIsNotJudged(t *testing.T) {
 	local := newLocal(t)
-	local.held.Place = func(string) Place {
+	local.held.Place = func(string) ring.Replica {
 		t.Error("the map is asked")
-		return Place{ID: 4, Generation: 9}
+		return ring.Replica{Copy: ring.Copy{ID: 4}, Generation: 9}
 	}
 	local.held.Heard = func(context.Context, uint64) error { return errors.New("it waits") }
 	if _, err := Drop.On(t.Context(), Copy{At: local, To: wire.Addressee{Copy: 3, Generation: 12}}, testCopy); err != nil {
@@ -274,21 +276,21 @@ func TestNewerMapIsHeardOf(t *testing.T) {
 	to := wire.Addressee{Copy: 3, Generation: 9}
 	for _, tc := range []struct {
 		name   string
-		heard  Place // the map that is heard of
+		heard  ring.Replica // the map that is heard of
 		err    error
 		passes bool
 		kind   fault.Kind
 	}{
-		{name: "that very one", heard: Place{ID: 3, Generation: 9}, passes: true},
-		{name: "one that is still newer", heard: Place{ID: 3, Generation: 10}, kind: fault.StaleMap},
-		{name: "one in which it joins", heard: Place{ID: 3, State: ring.StateJoining, Generation: 9}, kind: fault.Unavailable},
-		{name: "one with another copy here", heard: Place{ID: 4, Generation: 9}, kind: fault.NoCopy},
+		{name: "that very one", heard: ring.Replica{Copy: ring.Copy{ID: 3}, Generation: 9}, passes: true},
+		{name: "one that is still newer", heard: ring.Replica{Copy: ring.Copy{ID: 3}, Generation: 10}, kind: fault.StaleMap},
+		{name: "one in which it joins", heard: ring.Replica{Copy: ring.Copy{ID: 3, State: ring.StateJoining}, Generation: 9}, kind: fault.Unavailable},
+		{name: "one with another copy here", heard: ring.Replica{Copy: ring.Copy{ID: 4}, Generation: 9}, kind: fault.NoCopy},
 		{name: "none", err: fault.New(fault.Unavailable, "not yet"), kind: fault.Unavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			local := asThird(t, newLocal(t)) //nolint:contextcheck // the test's own ends with it
-			place, waits := Place{ID: 2, Generation: 8}, 0
-			local.held.Place = func(string) Place { return place }
+			place, waits := ring.Replica{Copy: ring.Copy{ID: 2}, Generation: 8}, 0
+			local.held.Place = func(string) ring.Replica { return place }
 			local.held.Heard = func(_ context.Context, generation uint64) error {
 				if waits++; generation != 9 {
 					t.Errorf("it waits for %d", generation)
@@ -309,7 +311,7 @@ func TestNewerMapIsHeardOf(t *testing.T) {
 			if (err == nil) != tc.passes || !tc.passes && fault.KindOf(err) != tc.kind || waits != 1 {
 				t.Errorf("%v, %d waits", err, waits)
 			}
-			place, waits = Place{ID: 3, Generation: 9}, 0
+			place, waits = ring.Replica{Copy: ring.Copy{ID: 3}, Generation: 9}, 0
 			if _, err := Info.On(ctx, c, testCopy); err != nil || waits != 0 {
 				t.Errorf("by the map that is here: %v, %d waits", err, waits)
 			}
@@ -324,23 +326,23 @@ func TestCopyIsMade(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		to     wire.Addressee
-		place  Place
+		place  ring.Replica
 		id     uint64 // that is made; 0: none
 		err    error
 		made   bool
 		passes bool
 	}{
-		{what: "it", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 5, Generation: 7}, id: 5, made: true, passes: true},
-		{what: "another one", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 5, Generation: 7}, id: 6, made: true},
-		{what: "none", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 5, Generation: 7}, err: fault.New(fault.NoCopy, "gone"), made: true},
-		{what: "nothing for a copy that is not here", to: wire.Addressee{Copy: 5, Generation: 7}, place: Place{ID: 6, Generation: 7}, id: 6},
-		{what: "nothing for an older map", to: wire.Addressee{Copy: 5, Generation: 6}, place: Place{ID: 5, Generation: 7}, id: 5},
-		{what: "nothing for none", place: Place{ID: 5, Generation: 7}, id: 5},
+		{what: "it", to: wire.Addressee{Copy: 5, Generation: 7}, place: ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, id: 5, made: true, passes: true},
+		{what: "another one", to: wire.Addressee{Copy: 5, Generation: 7}, place: ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, id: 6, made: true},
+		{what: "none", to: wire.Addressee{Copy: 5, Generation: 7}, place: ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, err: fault.New(fault.NoCopy, "gone"), made: true},
+		{what: "nothing for a copy that is not here", to: wire.Addressee{Copy: 5, Generation: 7}, place: ring.Replica{Copy: ring.Copy{ID: 6}, Generation: 7}, id: 6},
+		{what: "nothing for an older map", to: wire.Addressee{Copy: 5, Generation: 6}, place: ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, id: 5},
+		{what: "nothing for none", place: ring.Replica{Copy: ring.Copy{ID: 5}, Generation: 7}, id: 5},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
 			local := newLocal(t)
 			made := false
-			local.held.Place = func(string) Place { return tc.place }
+			local.held.Place = func(string) ring.Replica { return tc.place }
 			local.held.Make = func(ctx context.Context, name string) error {
 				made = true
 				if tc.id == 0 {
@@ -364,10 +366,10 @@ func TestWritesAreFenced(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	fence := &local.held.Shards.Writes
-	for _, place := range []Place{{ID: 3, Generation: 7}, {ID: 4, Generation: 8}} {
+	for _, place := range []ring.Replica{{Copy: ring.Copy{ID: 3}, Generation: 7}, {Copy: ring.Copy{ID: 4}, Generation: 8}} {
 		for call, f := range calls(Copy{At: local, To: wire.Addressee{Copy: 3, Generation: 7}}, testCopy) {
 			underWay := false
-			local.held.Place = func(string) Place {
+			local.held.Place = func(string) ring.Replica {
 				underWay = fence.Drain(over) != nil
 				return place
 			}

@@ -21,7 +21,7 @@ type Docs = Listing[DocsHead, shard.RowBatch]
 // AllDocs lists live documents by id.
 var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
 	Copy: func(q shard.DocsRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q shard.DocsRequest) (Docs, error) {
+	Run: func(h Admitted, ctx context.Context, q shard.DocsRequest) (Docs, error) {
 		s, err := h.Shards.AllDocs(ctx, q)
 		if err != nil {
 			return Docs{}, err

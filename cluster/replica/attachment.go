@@ -12,7 +12,7 @@ import (
 // ReadAttachment reads stored bytes of an attachment.
 var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
 	Copy: func(q shard.AttachmentRange) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q shard.AttachmentRange) (io.ReadCloser, error) {
+	Run: func(h Admitted, ctx context.Context, q shard.AttachmentRange) (io.ReadCloser, error) {
 		return h.Shards.Attachments.Read(ctx, q)
 	},
 	Over: download{},
@@ -47,7 +47,7 @@ type PutAttachmentRequest struct {
 var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink]{
 	Copy:  func(q PutAttachmentRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
+	Run: func(h Admitted, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
 		return h.Shards.Attachments.Put(ctx, q.Copy, q.ID, q.Key)
 	},
 	Over: upload{},
@@ -76,7 +76,7 @@ type DropAttachmentsRequest struct {
 var DropAttachments = declare(Operation[DropAttachmentsRequest, Done]{
 	Copy:  func(q DropAttachmentsRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
+	Run: func(h Admitted, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
 		return Done{}, h.Shards.Attachments.Drop(ctx, q.Copy, q.ID, q.Keys)
 	},
 	Over: unary(wirepb.Op_DROP_ATTACHMENTS, wire.ClassWrite,

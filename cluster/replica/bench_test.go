@@ -32,9 +32,9 @@ func fixed(b *testing.B) wire.Operations {
 	o := l.Operations()
 	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
 	found := &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}
-	open, update := *Open, *Update
-	open.Run = func(*Held, context.Context, shard.OpenRequest) (*shard.Doc, error) { return found, nil }
-	update.Run = func(_ *Held, _ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	open, decide := *Open, *Decide
+	open.Run = func(Admitted, context.Context, shard.OpenRequest) (*shard.Doc, error) { return found, nil }
+	decide.Run = func(_ Admitted, _ context.Context, req shard.DecideRequest) ([]shard.EditResult, error) {
 		out := make([]shard.EditResult, len(req.Edits))
 		for i, e := range req.Edits {
 			out[i].Rev = e.Path.Rev()
@@ -42,14 +42,14 @@ func fixed(b *testing.B) wire.Operations {
 		return out, nil
 	}
 	open.serve(&o, l)
-	update.serve(&o, l)
+	decide.serve(&o, l)
 	return o
 }
 
 func body(n int) []byte { return fmt.Appendf(nil, `{"text":"%0*d"}`, n, 7) }
 
-func updateOf(edits int) shard.UpdateRequest {
-	req := shard.UpdateRequest{Copy: testCopy, DB: "db", Trusted: true, NoPath: true, User: shard.User{Name: "admin", Roles: []string{shard.AdminRole}}}
+func updateOf(edits int) shard.DecideRequest {
+	req := shard.DecideRequest{Copy: testCopy, DB: "db", NoPath: true, User: shard.User{Name: "admin", Roles: []string{shard.AdminRole}}}
 	for i := range edits {
 		req.Edits = append(req.Edits, shard.Edit{
 			ID: fmt.Sprintf("document-%06d", i), Body: body(1000),
@@ -112,7 +112,7 @@ func BenchmarkUpdate(b *testing.B) {
 			parallel(b, goroutines, func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), 1<<40)
 				defer cancel()
-				_, err := Update.On(ctx, Copy{At: p}, req)
+				_, err := Decide.On(ctx, Copy{At: p}, req)
 				return err
 			})
 		})
@@ -128,7 +128,7 @@ func BenchmarkMessages(b *testing.B) {
 	for i := range feed.Rows {
 		feed.Rows[i] = shard.Change{Seq: uint64(i), ID: found.ID, Leaves: []doc.Rev{rev}, Doc: found}
 	}
-	b.Run("update", carry(Update, updateOf(1), []shard.EditResult{{Rev: rev}}))
+	b.Run("decide", carry(Decide, updateOf(1), []shard.EditResult{{Rev: rev}}))
 	b.Run("open", carry(Open, shard.OpenRequest{Copy: testCopy, ID: found.ID, Revs: true}, found))
 	b.Run("changes", carry(Changes, shard.ChangesRequest{Copy: testCopy}, feed))
 }
@@ -194,7 +194,7 @@ func BenchmarkBulk(b *testing.B) {
 	req := updateOf(500)
 	b.SetBytes(500 << 10)
 	parallel(b, 4, func() error {
-		_, err := Update.On(context.Background(), Copy{At: p}, req)
+		_, err := Decide.On(context.Background(), Copy{At: p}, req)
 		return err
 	})
 }
@@ -207,7 +207,7 @@ func BenchmarkAllDocs(b *testing.B) {
 		for j := range req.Edits {
 			req.Edits[j].ID = fmt.Sprintf("document-%03d-%06d", i, j)
 		}
-		if _, err := Update.On(context.Background(), Copy{At: local}, req); err != nil {
+		if _, err := Decide.On(context.Background(), Copy{At: local}, req); err != nil {
 			b.Fatal(err)
 		}
 	}

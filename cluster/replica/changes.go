@@ -15,7 +15,7 @@ type Feed = Listing[sequence.Head, shard.ChangeBatch]
 // Changes lists changes in the order they happened.
 var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 	Copy: func(q shard.ChangesRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q shard.ChangesRequest) (Feed, error) {
+	Run: func(h Admitted, ctx context.Context, q shard.ChangesRequest) (Feed, error) {
 		s, err := h.Shards.Changes(ctx, q)
 		if err != nil {
 			return Feed{}, err

@@ -19,7 +19,7 @@ type CompactRequest struct {
 var Compact = declare(Operation[CompactRequest, Done]{
 	Copy:  func(q CompactRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q CompactRequest) (Done, error) {
+	Run: func(h Admitted, ctx context.Context, q CompactRequest) (Done, error) {
 		return Done{}, h.Shards.Compactions.Start(ctx, q.Copy, q.Limits, q.DB)
 	},
 	Over: unary(wirepb.Op_COMPACT, wire.ClassWrite,

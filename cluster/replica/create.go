@@ -6,39 +6,23 @@ import (
 	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
+	"divan/shard/ring"
 )
 
-// CreateRequest asks for a copy of a new database, empty and complete. What
-// another node says about the state of the copy does not count.
-type CreateRequest struct {
-	Copy        string
-	ID          uint64 // of the copy in the map
-	Partitioned bool
+// Create makes a copy of a new database, empty and complete; fault.Exists when it is there.
+// It is refused unless the map of this node has the copy. No other node can ask for it.
+func (l *Local) Create(ctx context.Context, r ring.Replica, partitioned bool) error {
+	if err := l.check(ctx, r.Name, Of(l, r).To, demand{needs: Present, unheld: true}); err != nil {
+		return err
+	}
+	return l.held.Shards.Copies.Create(ctx, r.Name, shard.CreateOptions{ID: r.ID, Partitioned: partitioned})
 }
-
-// Create makes a copy of a new database; fault.Exists when it is there.
-var Create = declare(Operation[CreateRequest, Done]{
-	Copy:  func(q CreateRequest) string { return q.Copy },
-	Needs: Present, Unheld: true,
-	Run: func(h *Held, ctx context.Context, q CreateRequest) (Done, error) {
-		return Done{}, h.Shards.Copies.Create(ctx, q.Copy, shard.CreateOptions{ID: q.ID, Partitioned: q.Partitioned})
-	},
-	Over: unary(wirepb.Op_CREATE, wire.ClassWrite,
-		codec[CreateRequest, *wirepb.CreateRequest]{
-			func(q *CreateRequest) *wirepb.CreateRequest {
-				return &wirepb.CreateRequest{Copy: q.Copy, CopyId: q.ID, Partitioned: q.Partitioned}
-			},
-			func(m *wirepb.CreateRequest) CreateRequest {
-				return CreateRequest{name(m.Copy), m.CopyId, m.Partitioned}
-			},
-		}, doneCodec()),
-})
 
 // Drop removes a copy with everything in it.
 var Drop = declare(Operation[string, Done]{
 	Copy:  copyName,
 	Needs: Dropped, Unheld: true,
-	Run: func(h *Held, ctx context.Context, copyName string) (Done, error) {
+	Run: func(h Admitted, ctx context.Context, copyName string) (Done, error) {
 		if h.Dropped != nil {
 			h.Dropped(copyName)
 		}

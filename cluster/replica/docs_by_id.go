@@ -19,7 +19,7 @@ type DocsByIDRequest struct {
 // MaxBytes.
 var DocsByID = declare(Operation[DocsByIDRequest, []shard.Row]{
 	Copy: func(q DocsByIDRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q DocsByIDRequest) ([]shard.Row, error) {
+	Run: func(h Admitted, ctx context.Context, q DocsByIDRequest) ([]shard.Row, error) {
 		return h.Shards.DocsByID(ctx, q.Copy, q.IDs, q.ByIDOptions)
 	},
 	Over: unary(wirepb.Op_DOCS_BY_ID, wire.ClassRead,

@@ -20,7 +20,7 @@ type Found = Listing[FindHead, find.Batch]
 // Find lists documents that match a selector, by id or in the order of an index.
 var Find = declare(Operation[find.Request, Found]{
 	Copy: func(q find.Request) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q find.Request) (Found, error) {
+	Run: func(h Admitted, ctx context.Context, q find.Request) (Found, error) {
 		s, err := find.Open(ctx, h.Shards, h.Views, q)
 		if err != nil {
 			return Found{}, err

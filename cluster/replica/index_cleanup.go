@@ -19,7 +19,7 @@ type CleanupRequest struct {
 var IndexCleanup = declare(Operation[CleanupRequest, Done]{
 	Copy:  func(q CleanupRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q CleanupRequest) (Done, error) {
+	Run: func(h Admitted, ctx context.Context, q CleanupRequest) (Done, error) {
 		return Done{}, h.Indexes.Cleanup(ctx, q.Copy, q.Type, q.Keep)
 	},
 	Over: unary(wirepb.Op_INDEX_CLEANUP, wire.ClassWrite, cleanupCodec(), doneCodec()),

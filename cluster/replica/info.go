@@ -21,7 +21,7 @@ type PartitionRequest struct{ Copy, Partition string }
 // Partition describes one partition of a copy.
 var Partition = declare(Operation[PartitionRequest, shard.PartitionInfo]{
 	Copy: func(q PartitionRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q PartitionRequest) (shard.PartitionInfo, error) {
+	Run: func(h Admitted, ctx context.Context, q PartitionRequest) (shard.PartitionInfo, error) {
 		return h.Shards.Partition(ctx, q.Copy, q.Partition)
 	},
 	Over: unary(wirepb.Op_PARTITION, wire.ClassRead,
@@ -48,7 +48,7 @@ type At struct {
 // Position returns which copy it is and its durable sequence.
 var Position = declare(Operation[string, At]{
 	Copy: copyName,
-	Run: func(h *Held, ctx context.Context, copyName string) (at At, err error) {
+	Run: func(h Admitted, ctx context.Context, copyName string) (at At, err error) {
 		at.UUID, at.Seq, err = h.Shards.Position(ctx, copyName)
 		return at, err
 	},

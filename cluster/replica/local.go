@@ -6,6 +6,7 @@ import (
 	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/index"
+	"divan/shard/ring"
 	"divan/shard/search"
 	"divan/shard/view"
 )
@@ -16,9 +17,9 @@ type Held struct {
 	Indexes  *index.Manager  // nil: indexes are not asked for
 	Views    *view.Views     // likewise
 	Searches *search.Indexes // likewise
-	// Place returns what the map says of a copy here. nil: requests are compared with
-	// the directories only.
-	Place func(name string) Place
+	// Place returns what the map of this node has here under the name of a copy: ID is 0 when it has
+	// none, Generation when there is no map. nil: requests are compared with the directories only.
+	Place func(name string) ring.Replica
 	// Heard waits until this node has heard of the map of that generation, which the node
 	// that asks has. nil: nothing is waited for.
 	Heard func(ctx context.Context, generation uint64) error

@@ -13,7 +13,7 @@ type Locals = Listing[Done, shard.LocalBatch]
 // LocalDocs lists local documents by id.
 var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
 	Copy: func(q shard.LocalDocsRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
+	Run: func(h Admitted, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
 		s, err := h.Shards.LocalDocs.List(ctx, q)
 		if err != nil {
 			return Locals{}, err

@@ -15,7 +15,7 @@ type LocalGetRequest struct{ Copy, ID string }
 var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
 	Copy:    func(q LocalGetRequest) string { return q.Copy },
 	Counted: true,
-	Run: func(h *Held, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
+	Run: func(h Admitted, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
 		return h.Shards.LocalDocs.Get(ctx, q.Copy, q.ID)
 	},
 	Over: unary(wirepb.Op_LOCAL_GET, wire.ClassRead,

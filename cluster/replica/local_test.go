@@ -13,16 +13,19 @@ import (
 
 // calls is every call on a copy that may be refused.
 func calls(c Copy, name string) map[string]func(ctx context.Context) error {
-	edit := func(newEdits, trusted bool) func(context.Context) error {
+	edits := []shard.Edit{{ID: "d", Path: doc.Path{Start: 1, IDs: []string{"a"}}, Body: []byte(`{}`)}}
+	decide := func(newEdits bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := Update.On(ctx, c, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
-				ID: "d", Path: doc.Path{Start: 1, IDs: []string{"a"}}, Body: []byte(`{}`),
-			}}})
+			_, err := Decide.On(ctx, c, shard.DecideRequest{Copy: name, NewEdits: newEdits, Edits: edits})
 			return err
 		}
 	}
 	return map[string]func(ctx context.Context) error{
-		"follow": edit(false, true), "decide": edit(true, false), "replicate": edit(false, false),
+		"decide": decide(true), "replicate": decide(false),
+		"follow": func(ctx context.Context) error {
+			_, err := Follow.On(ctx, c, shard.FollowRequest{Copy: name, Edits: edits})
+			return err
+		},
 		"open": func(ctx context.Context) error {
 			_, err := Open.On(ctx, c, shard.OpenRequest{Copy: name, ID: "d"})
 			if fault.Is(err, fault.NotFound) {
@@ -119,20 +122,13 @@ func calls(c Copy, name string) map[string]func(ctx context.Context) error {
 			_, err := Compact.On(ctx, c, CompactRequest{Copy: name, DB: "db"})
 			return err
 		},
-		"create": func(ctx context.Context) error {
-			_, err := Create.On(ctx, c, CreateRequest{Copy: name})
-			if fault.Is(err, fault.Exists) {
-				return nil
-			}
-			return err
-		},
 	}
 }
 
 // writes are the calls that an incomplete copy takes: nothing is read or
 // decided.
 func writes() map[string]bool {
-	return map[string]bool{"follow": true, "purge": true, "put": true, "drop att": true, "compact": true, "create": true}
+	return map[string]bool{"follow": true, "purge": true, "put": true, "drop att": true, "compact": true}
 }
 
 // expected is which calls are done, and how the others are refused.
@@ -171,8 +167,8 @@ func TestLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := local.held
-	place := Place{ID: 3, State: ring.StateJoining, Generation: 7}
-	held.Place = func(string) Place { return place }
+	place := ring.Replica{Copy: ring.Copy{ID: 3, State: ring.StateJoining}, Generation: 7}
+	held.Place = func(string) ring.Replica { return place }
 	g := NewLocal(held)
 	maintenance := false
 	gone := false
@@ -216,7 +212,7 @@ func TestLocal(t *testing.T) {
 
 func BenchmarkCheckIdle(b *testing.B) {
 	g := newLocal(b)
-	g.held.Place = func(string) Place { return Place{ID: 3, Generation: 7} }
+	g.held.Place = func(string) ring.Replica { return ring.Replica{Copy: ring.Copy{ID: 3}, Generation: 7} }
 	to, d := wire.Addressee{Copy: 3, Generation: 7}, demand{counted: true}
 	for b.Loop() {
 		if err := g.check(b.Context(), testCopy, to, d); err != nil {

@@ -17,7 +17,7 @@ type MissingRequest struct {
 // Missing tells which revisions a copy lacks, for each document of the request.
 var Missing = declare(Operation[MissingRequest, []shard.IDMissing]{
 	Copy: func(q MissingRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q MissingRequest) ([]shard.IDMissing, error) {
+	Run: func(h Admitted, ctx context.Context, q MissingRequest) ([]shard.IDMissing, error) {
 		return h.Shards.Missing(ctx, q.Copy, q.IDs)
 	},
 	Over: unary(wirepb.Op_MISSING, wire.ClassRead,

@@ -43,7 +43,7 @@ type OpenRevsManyRequest struct {
 var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
 	Copy:    func(q OpenRevsManyRequest) string { return q.Copy },
 	Counted: true,
-	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
+	Run: func(h Admitted, ctx context.Context, q OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
 		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs, q.MaxBytes)
 	},
 	Over: unary(wirepb.Op_OPEN_REVS_MANY, wire.ClassRead,

@@ -6,6 +6,7 @@ import (
 	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -14,6 +15,11 @@ import (
 type Copy struct {
 	At Copies // of the node that holds it; nil: it cannot be reached
 	To wire.Addressee
+}
+
+// Of returns a copy that the map has, at its node; nil: that cannot be reached.
+func Of(at Copies, r ring.Replica) Copy {
+	return Copy{At: at, To: wire.Addressee{Copy: r.ID, Generation: r.Generation}}
 }
 
 // Away reports whether the node cannot be reached.
@@ -46,14 +52,18 @@ type Operation[Q, A any] struct {
 	Counted bool
 	// Writes is for changes that a coordinator counts; see writefence.Fence.
 	Writes bool
-	// Unheld is for what makes a copy, takes any of that name away, or reads nothing of it.
+	// Unheld is set where no copy is opened: any of that name is taken away, or none is read.
 	Unheld bool
-	// NeedsOf is Needs where that depends on the request; nil: it does not.
-	NeedsOf func(q Q) State
 	// Run does it on a copy of this node.
-	Run func(h *Held, ctx context.Context, q Q) (A, error)
+	Run func(h Admitted, ctx context.Context, q Q) (A, error)
 	// Over carries it to another node.
 	Over transport[Q, A]
+}
+
+// Admitted is a call that was let in: the copies of this node, and the one that it is for.
+type Admitted struct {
+	*Held
+	Open shard.OpenCopy // none of an operation that is Unheld
 }
 
 // transport carries one operation between nodes.
@@ -79,22 +89,18 @@ func (o *Operation[Q, A]) On(ctx context.Context, c Copy, q Q) (A, error) {
 
 // here does the operation on a copy of this node.
 func (o *Operation[Q, A]) here(ctx context.Context, l *Local, to wire.Addressee, q Q) (A, error) {
-	needs := o.Needs
-	if o.NeedsOf != nil {
-		needs = o.NeedsOf(q)
-	}
 	if o.Writes {
 		fence := &l.held.Shards.Writes
 		epoch := fence.Begin()
 		defer fence.End(epoch)
 	}
-	hold, err := l.admit(ctx, o.Copy(q), to, demand{needs: needs, counted: o.Counted, unheld: o.Unheld})
+	open, err := l.admit(ctx, o.Copy(q), to, demand{needs: o.Needs, counted: o.Counted, unheld: o.Unheld})
 	if err != nil {
 		var none A
 		return none, err
 	}
-	defer hold.End()
-	return o.Run(&l.held, ctx, q)
+	defer open.Close()
+	return o.Run(Admitted{&l.held, open}, ctx, q)
 }
 
 // serve implements served.
@@ -117,8 +123,8 @@ func (c *Asked[Q, A]) On(ctx context.Context, at Copies) (err error) {
 }
 
 // shards is a Run that needs nothing but the copies.
-func shards[Q, A any](do func(l *shard.Local, ctx context.Context, q Q) (A, error)) func(h *Held, ctx context.Context, q Q) (A, error) {
-	return func(h *Held, ctx context.Context, q Q) (A, error) { return do(h.Shards, ctx, q) }
+func shards[Q, A any](do func(l *shard.Local, ctx context.Context, q Q) (A, error)) func(h Admitted, ctx context.Context, q Q) (A, error) {
+	return func(h Admitted, ctx context.Context, q Q) (A, error) { return do(h.Shards, ctx, q) }
 }
 
 // declare makes a package variable of an operation, which is never assigned to again.
@@ -132,10 +138,10 @@ type served interface {
 // all lists the operations that other nodes can ask for.
 func all() []served {
 	return []served{
-		Update, Purge, PutAttachment, DropAttachments,
+		Decide, Follow, Purge, PutAttachment, DropAttachments,
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
 		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
-		Create, Drop, Info, Partition, Compact,
+		Drop, Info, Partition, Compact,
 		ViewQuery, ViewInfo, ViewCompact,
 		Search, SearchInfo, IndexCleanup,
 	}

@@ -19,7 +19,7 @@ import (
 
 func update(t *testing.T, at Copies, edits ...shard.Edit) []shard.EditResult {
 	t.Helper()
-	results, err := Update.On(t.Context(), Copy{At: at}, shard.UpdateRequest{Copy: testCopy, Edits: edits, NewEdits: true, DB: "db"})
+	results, err := Decide.On(t.Context(), Copy{At: at}, shard.DecideRequest{Copy: testCopy, Edits: edits, NewEdits: true, DB: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +107,13 @@ func TestWholeCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		ctx, other := t.Context(), "shards/00000000-ffffffff/other.1763600000"
-		if _, err := Create.On(ctx, Copy{At: p}, CreateRequest{Copy: other, Partitioned: true}); err != nil {
+		if err := local.Create(ctx, ring.Replica{Name: other}, true); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Create.On(ctx, Copy{At: p}, CreateRequest{Copy: other}); !fault.Is(err, fault.Exists) {
+		if err := local.Create(ctx, ring.Replica{Name: other}, true); !fault.Is(err, fault.Exists) {
 			t.Fatalf("got %v", err)
 		}
-		_, err := Update.On(ctx, Copy{At: p}, shard.UpdateRequest{
+		_, err := Decide.On(ctx, Copy{At: p}, shard.DecideRequest{
 			Copy: other, NewEdits: true, Limits: shard.Limits{Partitioned: true},
 			Edits: []shard.Edit{{ID: "p:1", Body: []byte(`{}`)}},
 		})
@@ -158,7 +158,7 @@ func fill1000(t *testing.T, local *Local) {
 			})
 		}
 	}
-	if _, err := Update.On(t.Context(), Copy{At: local}, shard.UpdateRequest{Copy: testCopy, Edits: edits, Trusted: true}); err != nil {
+	if _, err := Follow.On(t.Context(), Copy{At: local}, shard.FollowRequest{Copy: testCopy, Edits: edits}); err != nil {
 		t.Fatal(err)
 	}
 }

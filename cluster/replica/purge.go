@@ -19,7 +19,7 @@ type PurgeRequest struct {
 var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
 	Copy:  func(q PurgeRequest) string { return q.Copy },
 	Needs: Present, Counted: true, Writes: true,
-	Run: func(h *Held, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
+	Run: func(h Admitted, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
 		return h.Shards.Purge(ctx, q.Copy, q.Items)
 	},
 	Over: unary(wirepb.Op_PURGE, wire.ClassWrite,

@@ -17,7 +17,7 @@ type PurgesRequest struct {
 // Purges reads the log of purges of a copy.
 var Purges = declare(Operation[PurgesRequest, []shard.PurgeInfo]{
 	Copy: func(q PurgesRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q PurgesRequest) ([]shard.PurgeInfo, error) {
+	Run: func(h Admitted, ctx context.Context, q PurgesRequest) ([]shard.PurgeInfo, error) {
 		return h.Shards.Purges(ctx, q.Copy, q.Since)
 	},
 	Over: unary(wirepb.Op_PURGES, wire.ClassRead,

@@ -23,13 +23,6 @@ const (
 	Dropped
 )
 
-// Place is the entry for a copy under a name here in this node's map of a database.
-type Place struct {
-	ID         uint64 // 0: the map has none here
-	State      ring.State
-	Generation uint64 // of the map; 0: there is none
-}
-
 // demand holds the requirements of a call on its copy.
 type demand struct {
 	needs   State
@@ -37,26 +30,26 @@ type demand struct {
 	unheld  bool
 }
 
-// admit refuses a call for a copy that must not answer it, and otherwise keeps another
-// copy from taking its place until the call is over.
-func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d demand) (shard.Hold, error) {
+// admit refuses a call for a copy that must not answer it, and otherwise opens the copy until the
+// call is over, which also keeps another copy from taking its place.
+func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d demand) (shard.OpenCopy, error) {
 	if err := l.check(ctx, name, to, d); err != nil || d.unheld {
-		return shard.Hold{}, err
+		return shard.OpenCopy{}, err
 	}
-	hold, err := l.held.Shards.Copies.Hold(ctx, name)
+	open, err := l.held.Shards.Copies.Open(ctx, name)
 	if l.held.Make != nil && fault.Is(err, fault.NoCopy) {
 		if err = l.held.Make(ctx, name); err == nil {
-			hold, err = l.held.Shards.Copies.Hold(ctx, name)
+			open, err = l.held.Shards.Copies.Open(ctx, name)
 		}
 	}
 	if err != nil {
-		return shard.Hold{}, err
+		return shard.OpenCopy{}, err
 	}
-	if hold.ID() != to.Copy {
-		hold.End()
-		return shard.Hold{}, errNoCopy()
+	if open.ID() != to.Copy {
+		open.Close()
+		return shard.OpenCopy{}, errNoCopy()
 	}
-	return hold, nil
+	return open, nil
 }
 
 // check refuses a call for what the node or the copy is.
@@ -80,13 +73,13 @@ func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d dem
 	if repair {
 		return nil // goes by the ids of directories
 	}
-	return p.judge(to, d)
+	return judge(&p, to, d)
 }
 
-// judge compares a call with the map. Answers that a coordinator counts are of one
+// judge compares a call with the map, which has p here. Answers that a coordinator counts are of one
 // map: those of different ones do not make a quorum. Any other call is refused only if the
 // copy is another one by now, or has another state.
-func (p Place) judge(to wire.Addressee, d demand) error {
+func judge(p *ring.Replica, to wire.Addressee, d demand) error {
 	same := p.ID == to.Copy && p.ID != 0
 	unfit := d.needs == Complete && p.State != ring.StateFull
 	switch {

@@ -25,7 +25,7 @@ type SearchRows = Listing[SearchHead, SearchHits]
 // Search answers a full-text query.
 var Search = declare(Operation[search.Request, SearchRows]{
 	Copy: func(q search.Request) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q search.Request) (SearchRows, error) {
+	Run: func(h Admitted, ctx context.Context, q search.Request) (SearchRows, error) {
 		a, err := h.Searches.Query(ctx, q)
 		if err != nil {
 			return SearchRows{}, err
@@ -223,7 +223,7 @@ type SearchInfoRequest struct {
 // SearchInfo describes a full-text index of a copy. It makes none.
 var SearchInfo = declare(Operation[SearchInfoRequest, search.Info]{
 	Copy: func(q SearchInfoRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q SearchInfoRequest) (search.Info, error) {
+	Run: func(h Admitted, ctx context.Context, q SearchInfoRequest) (search.Info, error) {
 		return h.Searches.Info(ctx, q.Copy, q.Signature, q.Definition)
 	},
 	Over: unary(wirepb.Op_SEARCH_INFO, wire.ClassRead,

@@ -18,7 +18,7 @@ type IndexRequest struct {
 // ViewInfo describes the index of a copy.
 var ViewInfo = declare(Operation[IndexRequest, view.Info]{
 	Copy: func(q IndexRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q IndexRequest) (view.Info, error) {
+	Run: func(h Admitted, ctx context.Context, q IndexRequest) (view.Info, error) {
 		return h.Views.Info(ctx, q.Copy, q.Definition)
 	},
 	Over: unary(wirepb.Op_VIEW_INFO, wire.ClassRead, indexCodec(), codec[view.Info, *wirepb.ViewInfo]{
@@ -43,7 +43,7 @@ var ViewInfo = declare(Operation[IndexRequest, view.Info]{
 var ViewCompact = declare(Operation[IndexRequest, Done]{
 	Copy:  func(q IndexRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q IndexRequest) (Done, error) {
+	Run: func(h Admitted, ctx context.Context, q IndexRequest) (Done, error) {
 		return Done{}, h.Views.Compact(ctx, q.Copy, q.Definition)
 	},
 	Over: unary(wirepb.Op_VIEW_COMPACT, wire.ClassWrite, indexCodec(), doneCodec()),

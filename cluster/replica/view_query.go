@@ -15,7 +15,7 @@ type ViewRows = Listing[view.Head, view.Batch]
 // ViewQuery lists rows of a view, or groups of them reduced.
 var ViewQuery = declare(Operation[view.Request, ViewRows]{
 	Copy: func(q view.Request) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q view.Request) (ViewRows, error) {
+	Run: func(h Admitted, ctx context.Context, q view.Request) (ViewRows, error) {
 		s, err := h.Views.Query(ctx, q)
 		if err != nil {
 			return ViewRows{}, err

@@ -22,7 +22,7 @@ type WatchRequest struct {
 var Watch = declare(Operation[WatchRequest, io.Closer]{
 	Copy:   func(q WatchRequest) string { return q.Copy },
 	Unheld: true, // it only wakes who reads the copy afterwards, and all watches of a node begin one after the other
-	Run: func(h *Held, _ context.Context, q WatchRequest) (io.Closer, error) {
+	Run: func(h Admitted, _ context.Context, q WatchRequest) (io.Closer, error) {
 		w, err := h.Shards.WatchOn(q.Copy, q.C)
 		if err != nil {
 			return nil, err

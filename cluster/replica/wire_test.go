@@ -30,7 +30,7 @@ func TestShortAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := serve(t, empty())
 		ctx := t.Context()
-		_, update := Update.On(ctx, Copy{At: p}, shard.UpdateRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
+		_, update := Decide.On(ctx, Copy{At: p}, shard.DecideRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
 		_, purge := Purge.On(ctx, Copy{At: p}, PurgeRequest{testCopy, make([]shard.PurgeItem, 1)})
 		_, missing := Missing.On(ctx, Copy{At: p}, MissingRequest{testCopy, make([]shard.IDRevs, 1)})
 		_, docs := DocsByID.On(ctx, Copy{At: p}, DocsByIDRequest{Copy: testCopy, IDs: make([]string, 1)})

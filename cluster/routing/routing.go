@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 
-	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/shard"
 	"divan/shard/ring"
@@ -18,15 +17,15 @@ import (
 // half and of the whole range.
 type Route struct {
 	ring.Range
-	Copies []fanout.Target // in the order of the map: the first live one decides edits
-	Near   []fanout.Target // the same, that of this node first: in this order they are asked
+	Copies []ring.Replica // in the order of the map: the first live one decides edits
+	Near   []ring.Replica // the same, that of this node first: in this order they are asked
 	// Joining is those that are being filled: they get all that is written.
-	Joining []fanout.Target
+	Joining []ring.Replica
 	PerNode []uint8 // how many of All() count for each of their nodes; nil: one for each
 }
 
 // All returns the copies that get what is written, the full ones first.
-func (s *Route) All() []fanout.Target { return slices.Concat(s.Copies, s.Joining) }
+func (s *Route) All() []ring.Replica { return slices.Concat(s.Copies, s.Joining) }
 
 // NodeOf returns the place of the node of a copy of All() in PerNode.
 func (s *Route) NodeOf(at int) int {
@@ -44,7 +43,7 @@ func (s *Route) Nodes() []int {
 	out := make([]int, len(all))
 	for i, t := range all {
 		node := t.Node
-		if t.Instead != "" && slices.ContainsFunc(all, func(o fanout.Target) bool { return o.Node == t.Instead }) {
+		if t.Instead != "" && slices.ContainsFunc(all, func(o ring.Replica) bool { return o.Node == t.Instead }) {
 			node = t.Instead
 		}
 		out[i] = slices.Index(names, node)
@@ -69,7 +68,7 @@ func (s *Route) count() {
 }
 
 // Routes cuts the ring wherever a range begins or ends, for that node.
-func Routes(all []fanout.Target, node string) []Route {
+func Routes(all []ring.Replica, node string) []Route {
 	var cuts []uint32
 	for _, t := range all {
 		cuts = append(cuts, t.Begin)
@@ -88,7 +87,7 @@ func Routes(all []fanout.Target, node string) []Route {
 		for _, t := range all {
 			switch {
 			case !t.Contains(begin):
-			case t.Joining:
+			case t.State == ring.StateJoining:
 				s.Joining = append(s.Joining, t)
 			default:
 				s.Copies = append(s.Copies, t)
@@ -102,7 +101,7 @@ func Routes(all []fanout.Target, node string) []Route {
 }
 
 // nearest puts the copy of a node first.
-func nearest(copies []fanout.Target, node string) []fanout.Target {
+func nearest(copies []ring.Replica, node string) []ring.Replica {
 	for i := range copies {
 		if copies[i].Node != node {
 			continue
@@ -110,7 +109,7 @@ func nearest(copies []fanout.Target, node string) []fanout.Target {
 		if i == 0 {
 			break
 		}
-		out := make([]fanout.Target, 0, len(copies))
+		out := make([]ring.Replica, 0, len(copies))
 		out = append(out, copies[i])
 		out = append(out, copies[:i]...)
 		return append(out, copies[i+1:]...)
@@ -126,17 +125,14 @@ type Table struct {
 
 // NewTable works out which copies hold what, by the map of a database; node is the node that asks.
 func NewTable(m *meta.Database, node string) Table {
-	var all []fanout.Target
+	var all []ring.Replica
 	for _, s := range m.Shards {
 		name := ring.CopyName(s.Range, m.Name, m.Suffix)
 		for _, one := range s.Copies {
 			if !one.State.Used() {
 				continue
 			}
-			all = append(all, fanout.Target{
-				Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation, Joining: one.State == ring.StateJoining,
-				Instead: one.Instead,
-			})
+			all = append(all, ring.Replica{Range: s.Range, Copy: one, Name: name, Generation: m.Generation})
 		}
 	}
 	return Table{Routes: Routes(all, node), Partitioned: m.Partitioned}
@@ -144,8 +140,8 @@ func NewTable(m *meta.Database, node string) Table {
 
 // Ranges returns for each part of the ring the copies that hold its documents,
 // that of this node first; the others in the order in which they decide edits.
-func (t *Table) Ranges() [][]fanout.Target {
-	out := make([][]fanout.Target, len(t.Routes))
+func (t *Table) Ranges() [][]ring.Replica {
+	out := make([][]ring.Replica, len(t.Routes))
 	for i := range t.Routes {
 		out[i] = t.Routes[i].Near
 	}
@@ -233,7 +229,7 @@ func (t *Table) SoleOwner(edits []shard.Edit) *Route {
 
 // SameRange returns the copies that hold the same range as one does, that of this node
 // first: whichever of them is read, the listing is the same.
-func (t *Table) SameRange(as fanout.Target) []fanout.Target {
+func (t *Table) SameRange(as ring.Replica) []ring.Replica {
 	return Named(t.At(as.Begin).Near, as.Name)
 }
 
@@ -252,15 +248,15 @@ func (t *Table) ShardOf(id string) ring.Shard {
 }
 
 // All returns every copy once.
-func (t *Table) All() []fanout.Target { return t.every((*Route).All) }
+func (t *Table) All() []ring.Replica { return t.every((*Route).All) }
 
 // Full returns every full copy once.
-func (t *Table) Full() []fanout.Target {
-	return t.every(func(s *Route) []fanout.Target { return s.Copies })
+func (t *Table) Full() []ring.Replica {
+	return t.every(func(s *Route) []ring.Replica { return s.Copies })
 }
 
-func (t *Table) every(of func(s *Route) []fanout.Target) []fanout.Target {
-	var out []fanout.Target
+func (t *Table) every(of func(s *Route) []ring.Replica) []ring.Replica {
+	var out []ring.Replica
 	for i := range t.Routes {
 		for _, c := range of(&t.Routes[i]) {
 			if c.Begin == t.Routes[i].Begin { // a copy of several routes is listed by its first
@@ -272,8 +268,8 @@ func (t *Table) every(of func(s *Route) []fanout.Target) []fanout.Target {
 }
 
 // Named returns those of some copies that have a name.
-func Named(copies []fanout.Target, name string) []fanout.Target {
-	other := func(o fanout.Target) bool { return o.Name != name }
+func Named(copies []ring.Replica, name string) []ring.Replica {
+	other := func(o ring.Replica) bool { return o.Name != name }
 	if !slices.ContainsFunc(copies, other) {
 		return copies
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/shard"
 	"divan/shard/ring"
@@ -36,7 +35,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("route %d: %+v", i, r)
 		}
 	}
-	ids := func(all []fanout.Target) (out []uint64) {
+	ids := func(all []ring.Replica) (out []uint64) {
 		for _, one := range all {
 			out = append(out, one.ID)
 		}

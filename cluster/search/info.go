@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"divan/cluster"
-	"divan/cluster/fanout"
 	"divan/cluster/indexes"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/shard/search"
 )
 
 // Info describes an index of a database: sums over the copies that queries read. Exists says
 // that each has one.
 func (s *Searcher) Info(ctx context.Context, db *cluster.DB, def *search.Definition) (search.Info, error) {
-	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (search.Info, error) {
+	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t ring.Replica) (search.Info, error) {
 		return replica.SearchInfo.On(ctx, rep, replica.SearchInfoRequest{Copy: t.Name, Signature: def.Signature, Definition: def.Text})
 	})
 	out := search.Info{Exists: true}

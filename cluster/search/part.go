@@ -7,6 +7,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 	"divan/shard/search"
 )
 
@@ -31,7 +32,7 @@ type part struct {
 func (p *part) Position() (position, bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from position) (fanout.Opened[head, batch], error) {
+func (p *part) Open(ctx context.Context, rep replica.Copy, t ring.Replica, from position) (fanout.Opened[head, batch], error) {
 	req := p.req
 	req.Copy = t.Name
 	if from.after != nil { // the rest was told already

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"divan/cluster/fanout"
+	"divan/shard/ring"
 	"divan/shard/search"
 	"divan/shard/search/syntax"
 	"divan/storage/fault"
@@ -20,7 +20,7 @@ type Ranges uint32
 const AnyRanges Ranges = 0
 
 // rangesOf returns those of the copies that are asked for each range.
-func rangesOf(sources [][]fanout.Target) Ranges {
+func rangesOf(sources [][]ring.Replica) Ranges {
 	var b []byte
 	for _, copies := range sources {
 		if len(copies) > 0 {

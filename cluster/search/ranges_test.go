@@ -3,7 +3,6 @@ package search
 import (
 	"testing"
 
-	"divan/cluster/fanout"
 	"divan/shard/ring"
 	"divan/shard/search"
 	"divan/shard/search/syntax"
@@ -39,9 +38,9 @@ func TestDependsOnRanges(t *testing.T) {
 // TestRangesOf: a split and a merge make other ranges, another copy of one does not.
 func TestRangesOf(t *testing.T) {
 	of := func(node string, ranges ...ring.Range) Ranges {
-		var sources [][]fanout.Target
+		var sources [][]ring.Replica
 		for _, r := range ranges {
-			sources = append(sources, []fanout.Target{{Range: r, Node: node}})
+			sources = append(sources, []ring.Replica{{Range: r, Copy: ring.Copy{Node: node}}})
 		}
 		return rangesOf(sources)
 	}

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"divan/cluster"
-	"divan/cluster/fanout"
 	"divan/cluster/indexes"
 	"divan/cluster/replica"
 	"divan/shard/index"
+	"divan/shard/ring"
 	shardview "divan/shard/view"
 )
 
@@ -35,7 +35,7 @@ type Pending struct {
 
 // Info describes the index of a design document.
 func (v *Views) Info(ctx context.Context, db *cluster.DB, def *shardview.Definition) (*Info, error) {
-	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shardview.Info, error) {
+	found, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t ring.Replica) (shardview.Info, error) {
 		return replica.ViewInfo.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (i *Info) add(copies []shardview.Info) {
 // Compact compacts the index of a design document on all copies that can be
 // reached.
 func (v *Views) Compact(ctx context.Context, db *cluster.DB, def *shardview.Definition) error {
-	_, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (replica.Done, error) {
+	_, err := indexes.OnCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t ring.Replica) (replica.Done, error) {
 		return replica.ViewCompact.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	shardview "divan/shard/view"
 )
 
@@ -64,7 +65,7 @@ type part struct {
 func (p *part) Position() (position, bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from position) (fanout.Opened[shardview.Head, shardview.Batch], error) {
+func (p *part) Open(ctx context.Context, rep replica.Copy, t ring.Replica, from position) (fanout.Opened[shardview.Head, shardview.Batch], error) {
 	req := p.req
 	req.Copy = t.Name
 	if from.begun {

@@ -58,7 +58,7 @@ func read(t *testing.T, n *fanouttest.Database, req shardview.Request, after ...
 	for i, a := range after {
 		node := fmt.Sprint("n", i)
 		n.Copies[node].After = a
-		p.Copies = append(p.Copies, fanout.Target{Range: ring.Full(), Name: testCopy, Node: node})
+		p.Copies = append(p.Copies, ring.Replica{Range: ring.Full(), Copy: ring.Copy{Node: node}, Name: testCopy})
 	}
 	defer p.Close()
 	err := p.Start()
@@ -88,7 +88,7 @@ func read(t *testing.T, n *fanouttest.Database, req shardview.Request, after ...
 // emitting writes documents that emit the keys.
 func emitting(t *testing.T, l *shard.Local, docs [][]int) {
 	t.Helper()
-	req := shard.UpdateRequest{Copy: testCopy, DB: "db", NewEdits: true, Trusted: true, User: shard.User{Name: "adm", Roles: []string{shard.AdminRole}}}
+	req := shard.DecideRequest{Copy: testCopy, DB: "db", NewEdits: true, User: shard.User{Name: "adm", Roles: []string{shard.AdminRole}}}
 	for i, keys := range docs {
 		body, err := json.Marshal(map[string][]int{"keys": keys})
 		if err != nil {
@@ -96,7 +96,7 @@ func emitting(t *testing.T, l *shard.Local, docs [][]int) {
 		}
 		req.Edits = append(req.Edits, shard.Edit{ID: fmt.Sprintf("d%03d", i), Body: body})
 	}
-	results, err := l.Update(t.Context(), req)
+	results, err := l.Decide(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/window"
+	"divan/shard/ring"
 	"divan/shard/script"
 	shardview "divan/shard/view"
 	"divan/storage/fault"
@@ -160,7 +161,7 @@ func (v *View) updateSeq(ctx context.Context, parts []*part, q *Query) (string, 
 
 // open opens the rows of every range, at once: indexes that have to be brought up
 // to date are, side by side.
-func (v *View) open(ctx context.Context, sources [][]fanout.Target, req shardview.Request) ([]*part, error) {
+func (v *View) open(ctx context.Context, sources [][]ring.Replica, req shardview.Request) ([]*part, error) {
 	asked := v.db.Asking()
 	limit, stall := v.times(&req)
 	parts := make([]*part, len(sources))
@@ -192,7 +193,7 @@ func (v *View) open(ctx context.Context, sources [][]fanout.Target, req shardvie
 const shortPatience = 100 * time.Microsecond
 
 // each calls f for every range.
-func (v *View) each(sources [][]fanout.Target, f func(i int) error) error {
+func (v *View) each(sources [][]ring.Replica, f func(i int) error) error {
 	for _, copies := range sources {
 		if len(copies) == 0 || copies[0].Node != v.db.Asking().Node() {
 			return fanout.Each(len(sources), f)

@@ -79,7 +79,7 @@ func put(tb tester, l node, edits ...shard.Edit) []doc.Rev {
 		}
 		edits[i].Body = e.Body
 	}
-	res, err := l.Update(context.Background(), shard.UpdateRequest{Copy: copyName, NewEdits: true, Edits: edits})
+	res, err := l.Decide(context.Background(), shard.DecideRequest{Copy: copyName, NewEdits: true, Edits: edits})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestConflictsAndAttachments(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := shard.Edit{ID: "a", Path: doc.Path{Start: 1, IDs: []string{winner.ID}}, Body: []byte(`{"n":2}`)}
-	if _, err := l.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: []shard.Edit{other}}); err != nil {
+	if _, err := l.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{other}}); err != nil {
 		t.Fatal(err)
 	}
 	rows, _ := all(t, l, Request{Selector: []byte(`{"_conflicts":{"$size":1}}`), Fields: []byte(`["n","_conflicts"]`), Conflicts: true})

@@ -241,7 +241,7 @@ func (n *node) use() (u *Use, release func()) {
 func (n *node) write(from, to, generation int, deleted bool) {
 	n.t.Helper()
 	for from < to {
-		req := shard.UpdateRequest{Copy: copyName, Trusted: true}
+		req := shard.DecideRequest{Copy: copyName}
 		for ; from < to && len(req.Edits) < 500; from++ {
 			e := shard.Edit{ID: fmt.Sprintf("d%05d", from), Body: []byte("{}"), Deleted: deleted, Path: doc.Path{Start: uint64(generation)}}
 			for g := generation; g > 0; g-- {
@@ -249,7 +249,7 @@ func (n *node) write(from, to, generation int, deleted bool) {
 			}
 			req.Edits = append(req.Edits, e)
 		}
-		results, err := n.shards.Update(n.t.Context(), req)
+		results, err := n.shards.Decide(n.t.Context(), req)
 		must(n.t, err)
 		for _, r := range results {
 			must(n.t, r.Err)

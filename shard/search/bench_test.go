@@ -24,7 +24,7 @@ func BenchmarkQueries(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rnd, 1.1, 5, 50_000)
 	for from := 0; from < docs; from += 500 {
-		req := shard.UpdateRequest{Copy: copyName, Trusted: true}
+		req := shard.DecideRequest{Copy: copyName}
 		for i := from; i < from+500; i++ {
 			var text strings.Builder
 			for text.Len() < 1000 {
@@ -33,7 +33,7 @@ func BenchmarkQueries(b *testing.B) {
 			body, _ := json.Marshal(content{Text: text.String(), Tags: []string{fmt.Sprint("tag", i%20)}, Numbers: []float64{float64(i)}})
 			req.Edits = append(req.Edits, shard.Edit{ID: fmt.Sprintf("doc%06d", i), Body: body, Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", 1)}}})
 		}
-		if _, err := n.shards.Update(b.Context(), req); err != nil {
+		if _, err := n.shards.Decide(b.Context(), req); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func (n *world) putWords(first, docs int) {
 	n.t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(first), 0))
-	req := shard.UpdateRequest{Copy: copyName, Trusted: true}
+	req := shard.DecideRequest{Copy: copyName}
 	for i := first; i < first+docs; i++ {
 		text := fmt.Appendf(nil, `{"Text":"all w%d`, i)
 		for range 500 {
@@ -28,7 +28,7 @@ func (n *world) putWords(first, docs int) {
 		}
 		req.Edits = append(req.Edits, shard.Edit{ID: fmt.Sprint("d", i), Body: append(text, `"}`...), Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", 1)}}})
 	}
-	results, err := n.shards.Update(n.t.Context(), req)
+	results, err := n.shards.Decide(n.t.Context(), req)
 	must(n.t, err)
 	for _, r := range results {
 		must(n.t, r.Err)

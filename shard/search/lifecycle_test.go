@@ -19,12 +19,12 @@ import (
 // putAll writes documents of one word each, d0 to d<n-1>, at once.
 func (n *world) putAll(docs int) {
 	n.t.Helper()
-	req := shard.UpdateRequest{Copy: copyName, Trusted: true}
+	req := shard.DecideRequest{Copy: copyName}
 	for i := range docs {
 		body := fmt.Appendf(nil, `{"Text":"w%d","Numbers":[%d]}`, i%10, i)
 		req.Edits = append(req.Edits, shard.Edit{ID: fmt.Sprint("d", i), Body: body, Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", 1)}}})
 	}
-	results, err := n.shards.Update(n.t.Context(), req)
+	results, err := n.shards.Decide(n.t.Context(), req)
 	must(n.t, err)
 	for _, r := range results {
 		must(n.t, r.Err)

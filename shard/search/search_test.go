@@ -130,7 +130,7 @@ func (n *world) put(id string, c *content) {
 		kept.id = id
 		n.docs[id] = kept
 	}
-	results, err := n.shards.Update(n.t.Context(), shard.UpdateRequest{Copy: copyName, Trusted: true, Edits: []shard.Edit{e}})
+	results, err := n.shards.Decide(n.t.Context(), shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{e}})
 	must(n.t, err)
 	must(n.t, results[0].Err)
 }

@@ -39,7 +39,7 @@ func (n *node) fill(count int) {
 				Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", i)}},
 			})
 		}
-		_, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: edits, Trusted: true, NoPath: true})
+		_, err := n.local.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: edits, NoPath: true})
 		must(n.tb, err)
 	}
 }
@@ -145,7 +145,7 @@ func BenchmarkQuery(b *testing.B) {
 		defer reportCPU(b)()
 		for i := 2; b.Loop(); i++ {
 			id := fmt.Sprintf("new%d", i)
-			_, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Trusted: true, NoPath: true, Edits: []shard.Edit{
+			_, err := n.local.Decide(context.Background(), shard.DecideRequest{Copy: copyName, NoPath: true, Edits: []shard.Edit{
 				{ID: id, Body: benchDoc(i, rnd), Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", i)}}},
 			}})
 			must(b, err)

@@ -29,7 +29,7 @@ func leaf(tb testing.TB, id, rev string, deleted bool) shard.Edit {
 
 func (n *node) update(edits ...shard.Edit) {
 	n.tb.Helper()
-	res, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: edits, Trusted: true})
+	res, err := n.local.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: edits})
 	must(n.tb, err)
 	for i := range res {
 		must(n.tb, res[i].Err)

@@ -109,7 +109,7 @@ func (n *node) put(pos int, edits ...shard.Edit) {
 	for len(edits) > 0 {
 		some := edits[:min(len(edits), 500)]
 		edits = edits[len(some):]
-		res, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: some, Trusted: true})
+		res, err := n.local.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: some})
 		must(n.tb, err)
 		for i := range res {
 			must(n.tb, res[i].Err)

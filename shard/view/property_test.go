@@ -320,7 +320,7 @@ func TestViewsAgainstModel(t *testing.T) {
 						edits = append(edits, m.edit(t, id))
 					}
 				}
-				if _, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: edits, Trusted: true}); err != nil {
+				if _, err := n.local.Decide(context.Background(), shard.DecideRequest{Copy: copyName, Edits: edits}); err != nil {
 					t.Fatalf("%v", err)
 				}
 			},

@@ -167,7 +167,7 @@ func (w *world) edit(newEdits bool, edits ...shard.Edit) {
 		if len(own) == 0 {
 			continue
 		}
-		results, err := w.shards.Update(context.Background(), shard.UpdateRequest{Copy: name, NewEdits: newEdits, Edits: own, Insist: true})
+		results, err := w.shards.Decide(context.Background(), shard.DecideRequest{Copy: name, NewEdits: newEdits, Edits: own, Insist: true})
 		w.must(err)
 		for _, r := range results {
 			if r.Err != nil && !fault.Is(r.Err, fault.Conflict) {

@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
+	"divan/shard/ring"
 )
 
 // Never as the number of batches: the copies do not break off.
@@ -85,7 +86,7 @@ type Database struct {
 func (d *Database) Node() string { return "caller" }
 
 // Replica implements fanout.Database.
-func (d *Database) Replica(t fanout.Target) replica.Copy {
+func (d *Database) Replica(t ring.Replica) replica.Copy {
 	if f := d.Copies[t.Node]; f != nil {
 		return replica.Copy{At: f}
 	}
@@ -99,7 +100,7 @@ func (d *Database) Reads() *fanout.Latency { return &d.latency }
 func (d *Database) NoteRefusal(error) {}
 
 // Renewed implements fanout.Database. The map never changes.
-func (d *Database) Renewed(context.Context, fanout.Target) (fanout.Database, []fanout.Target, bool) {
+func (d *Database) Renewed(context.Context, ring.Replica) (fanout.Database, []ring.Replica, bool) {
 	return nil, nil, false
 }
 

@@ -31,7 +31,8 @@ type Op int32
 const (
 	Op_NONE             Op = 0
 	Op_ASK              Op = 1  // AskRequest, Bytes
-	Op_UPDATE           Op = 2  // UpdateRequest, EditResults
+	Op_DECIDE           Op = 2  // DecideRequest, EditResults
+	Op_FOLLOW           Op = 34 // FollowRequest, FollowResults
 	Op_OPEN             Op = 3  // OpenRequest, Doc
 	Op_OPEN_REVS        Op = 4  // OpenRevsRequest, RevResults
 	Op_OPEN_REVS_MANY   Op = 5  // OpenRevsList, RevResultsList
@@ -40,7 +41,6 @@ const (
 	Op_LOCAL_GET        Op = 8  // CopyID, LocalDoc
 	Op_PURGE            Op = 9  // PurgeRequest, PurgeResults
 	Op_PURGES           Op = 10 // CopySince, PurgeInfos
-	Op_CREATE           Op = 11 // CreateRequest, Nothing
 	Op_DROP             Op = 12 // Copy, Nothing
 	Op_INFO             Op = 13 // Copy, Info
 	Op_PARTITION        Op = 14 // CopyID, PartitionInfo
@@ -66,7 +66,8 @@ var (
 	Op_name = map[int32]string{
 		0:  "NONE",
 		1:  "ASK",
-		2:  "UPDATE",
+		2:  "DECIDE",
+		34: "FOLLOW",
 		3:  "OPEN",
 		4:  "OPEN_REVS",
 		5:  "OPEN_REVS_MANY",
@@ -75,7 +76,6 @@ var (
 		8:  "LOCAL_GET",
 		9:  "PURGE",
 		10: "PURGES",
-		11: "CREATE",
 		12: "DROP",
 		13: "INFO",
 		14: "PARTITION",
@@ -96,7 +96,8 @@ var (
 	Op_value = map[string]int32{
 		"NONE":             0,
 		"ASK":              1,
-		"UPDATE":           2,
+		"DECIDE":           2,
+		"FOLLOW":           34,
 		"OPEN":             3,
 		"OPEN_REVS":        4,
 		"OPEN_REVS_MANY":   5,
@@ -105,7 +106,6 @@ var (
 		"LOCAL_GET":        8,
 		"PURGE":            9,
 		"PURGES":           10,
-		"CREATE":           11,
 		"DROP":             12,
 		"INFO":             13,
 		"PARTITION":        14,
@@ -1303,7 +1303,8 @@ func (x *User) GetRoles() []string {
 	return nil
 }
 
-type UpdateRequest struct {
+// DecideRequest is edits of clients.
+type DecideRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
 	Edits         []*Edit                `protobuf:"bytes,2,rep,name=edits,proto3" json:"edits,omitempty"`
@@ -1313,28 +1314,26 @@ type UpdateRequest struct {
 	Db            string                 `protobuf:"bytes,6,opt,name=db,proto3" json:"db,omitempty"`
 	Security      []byte                 `protobuf:"bytes,7,opt,name=security,proto3" json:"security,omitempty"`
 	Delayed       bool                   `protobuf:"varint,8,opt,name=delayed,proto3" json:"delayed,omitempty"`
-	Trusted       bool                   `protobuf:"varint,9,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	NoPath        bool                   `protobuf:"varint,10,opt,name=no_path,json=noPath,proto3" json:"no_path,omitempty"`
-	PurgesSeen    *uint64                `protobuf:"varint,11,opt,name=purges_seen,json=purgesSeen,proto3,oneof" json:"purges_seen,omitempty"`
 	Insist        bool                   `protobuf:"varint,12,opt,name=insist,proto3" json:"insist,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *UpdateRequest) Reset() {
-	*x = UpdateRequest{}
+func (x *DecideRequest) Reset() {
+	*x = DecideRequest{}
 	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *UpdateRequest) String() string {
+func (x *DecideRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*UpdateRequest) ProtoMessage() {}
+func (*DecideRequest) ProtoMessage() {}
 
-func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
+func (x *DecideRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1346,89 +1345,75 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
-func (*UpdateRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use DecideRequest.ProtoReflect.Descriptor instead.
+func (*DecideRequest) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *UpdateRequest) GetCopy() string {
+func (x *DecideRequest) GetCopy() string {
 	if x != nil {
 		return x.Copy
 	}
 	return ""
 }
 
-func (x *UpdateRequest) GetEdits() []*Edit {
+func (x *DecideRequest) GetEdits() []*Edit {
 	if x != nil {
 		return x.Edits
 	}
 	return nil
 }
 
-func (x *UpdateRequest) GetNewEdits() bool {
+func (x *DecideRequest) GetNewEdits() bool {
 	if x != nil {
 		return x.NewEdits
 	}
 	return false
 }
 
-func (x *UpdateRequest) GetLimits() *Limits {
+func (x *DecideRequest) GetLimits() *Limits {
 	if x != nil {
 		return x.Limits
 	}
 	return nil
 }
 
-func (x *UpdateRequest) GetUser() *User {
+func (x *DecideRequest) GetUser() *User {
 	if x != nil {
 		return x.User
 	}
 	return nil
 }
 
-func (x *UpdateRequest) GetDb() string {
+func (x *DecideRequest) GetDb() string {
 	if x != nil {
 		return x.Db
 	}
 	return ""
 }
 
-func (x *UpdateRequest) GetSecurity() []byte {
+func (x *DecideRequest) GetSecurity() []byte {
 	if x != nil {
 		return x.Security
 	}
 	return nil
 }
 
-func (x *UpdateRequest) GetDelayed() bool {
+func (x *DecideRequest) GetDelayed() bool {
 	if x != nil {
 		return x.Delayed
 	}
 	return false
 }
 
-func (x *UpdateRequest) GetTrusted() bool {
-	if x != nil {
-		return x.Trusted
-	}
-	return false
-}
-
-func (x *UpdateRequest) GetNoPath() bool {
+func (x *DecideRequest) GetNoPath() bool {
 	if x != nil {
 		return x.NoPath
 	}
 	return false
 }
 
-func (x *UpdateRequest) GetPurgesSeen() uint64 {
-	if x != nil && x.PurgesSeen != nil {
-		return *x.PurgesSeen
-	}
-	return 0
-}
-
-func (x *UpdateRequest) GetInsist() bool {
+func (x *DecideRequest) GetInsist() bool {
 	if x != nil {
 		return x.Insist
 	}
@@ -1555,6 +1540,163 @@ func (x *EditResults) GetResults() []*EditResult {
 	return nil
 }
 
+// FollowRequest is revisions that another copy has decided.
+type FollowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Edits         []*Edit                `protobuf:"bytes,2,rep,name=edits,proto3" json:"edits,omitempty"`
+	RevsLimit     int64                  `protobuf:"varint,3,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
+	PurgesSeen    *uint64                `protobuf:"varint,4,opt,name=purges_seen,json=purgesSeen,proto3,oneof" json:"purges_seen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowRequest) Reset() {
+	*x = FollowRequest{}
+	mi := &file_wire_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowRequest) ProtoMessage() {}
+
+func (x *FollowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
+func (*FollowRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *FollowRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *FollowRequest) GetEdits() []*Edit {
+	if x != nil {
+		return x.Edits
+	}
+	return nil
+}
+
+func (x *FollowRequest) GetRevsLimit() int64 {
+	if x != nil {
+		return x.RevsLimit
+	}
+	return 0
+}
+
+func (x *FollowRequest) GetPurgesSeen() uint64 {
+	if x != nil && x.PurgesSeen != nil {
+		return *x.PurgesSeen
+	}
+	return 0
+}
+
+type FollowResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fault         *Fault                 `protobuf:"bytes,1,opt,name=fault,proto3" json:"fault,omitempty"` // why it was not taken over
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowResult) Reset() {
+	*x = FollowResult{}
+	mi := &file_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowResult) ProtoMessage() {}
+
+func (x *FollowResult) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowResult.ProtoReflect.Descriptor instead.
+func (*FollowResult) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *FollowResult) GetFault() *Fault {
+	if x != nil {
+		return x.Fault
+	}
+	return nil
+}
+
+type FollowResults struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*FollowResult        `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowResults) Reset() {
+	*x = FollowResults{}
+	mi := &file_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowResults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowResults) ProtoMessage() {}
+
+func (x *FollowResults) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowResults.ProtoReflect.Descriptor instead.
+func (*FollowResults) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *FollowResults) GetResults() []*FollowResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
 type OpenRequest struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Copy             string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -1576,7 +1718,7 @@ type OpenRequest struct {
 
 func (x *OpenRequest) Reset() {
 	*x = OpenRequest{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1730,7 @@ func (x *OpenRequest) String() string {
 func (*OpenRequest) ProtoMessage() {}
 
 func (x *OpenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1743,7 @@ func (x *OpenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
 func (*OpenRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenRequest) GetCopy() string {
@@ -1705,7 +1847,7 @@ type RevInfo struct {
 
 func (x *RevInfo) Reset() {
 	*x = RevInfo{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1859,7 @@ func (x *RevInfo) String() string {
 func (*RevInfo) ProtoMessage() {}
 
 func (x *RevInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1872,7 @@ func (x *RevInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevInfo.ProtoReflect.Descriptor instead.
 func (*RevInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RevInfo) GetRev() *Rev {
@@ -1765,7 +1907,7 @@ type Doc struct {
 
 func (x *Doc) Reset() {
 	*x = Doc{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1919,7 @@ func (x *Doc) String() string {
 func (*Doc) ProtoMessage() {}
 
 func (x *Doc) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1932,7 @@ func (x *Doc) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doc.ProtoReflect.Descriptor instead.
 func (*Doc) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Doc) GetId() string {
@@ -1881,7 +2023,7 @@ type OpenRevsRequest struct {
 
 func (x *OpenRevsRequest) Reset() {
 	*x = OpenRevsRequest{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2035,7 @@ func (x *OpenRevsRequest) String() string {
 func (*OpenRevsRequest) ProtoMessage() {}
 
 func (x *OpenRevsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2048,7 @@ func (x *OpenRevsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRevsRequest.ProtoReflect.Descriptor instead.
 func (*OpenRevsRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OpenRevsRequest) GetCopy() string {
@@ -1990,7 +2132,7 @@ type OpenRevsList struct {
 
 func (x *OpenRevsList) Reset() {
 	*x = OpenRevsList{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2144,7 @@ func (x *OpenRevsList) String() string {
 func (*OpenRevsList) ProtoMessage() {}
 
 func (x *OpenRevsList) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2157,7 @@ func (x *OpenRevsList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRevsList.ProtoReflect.Descriptor instead.
 func (*OpenRevsList) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OpenRevsList) GetRequests() []*OpenRevsRequest {
@@ -2049,7 +2191,7 @@ type RevResult struct {
 
 func (x *RevResult) Reset() {
 	*x = RevResult{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2061,7 +2203,7 @@ func (x *RevResult) String() string {
 func (*RevResult) ProtoMessage() {}
 
 func (x *RevResult) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2074,7 +2216,7 @@ func (x *RevResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevResult.ProtoReflect.Descriptor instead.
 func (*RevResult) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RevResult) GetRev() *Rev {
@@ -2101,7 +2243,7 @@ type RevResults struct {
 
 func (x *RevResults) Reset() {
 	*x = RevResults{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2255,7 @@ func (x *RevResults) String() string {
 func (*RevResults) ProtoMessage() {}
 
 func (x *RevResults) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2268,7 @@ func (x *RevResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevResults.ProtoReflect.Descriptor instead.
 func (*RevResults) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RevResults) GetResults() []*RevResult {
@@ -2152,7 +2294,7 @@ type RevResultsList struct {
 
 func (x *RevResultsList) Reset() {
 	*x = RevResultsList{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2306,7 @@ func (x *RevResultsList) String() string {
 func (*RevResultsList) ProtoMessage() {}
 
 func (x *RevResultsList) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2319,7 @@ func (x *RevResultsList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevResultsList.ProtoReflect.Descriptor instead.
 func (*RevResultsList) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RevResultsList) GetAnswers() []*RevResults {
@@ -2197,7 +2339,7 @@ type IDRevs struct {
 
 func (x *IDRevs) Reset() {
 	*x = IDRevs{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2351,7 @@ func (x *IDRevs) String() string {
 func (*IDRevs) ProtoMessage() {}
 
 func (x *IDRevs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2364,7 @@ func (x *IDRevs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IDRevs.ProtoReflect.Descriptor instead.
 func (*IDRevs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *IDRevs) GetId() string {
@@ -2249,7 +2391,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2403,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2416,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MissingRequest) GetCopy() string {
@@ -2302,7 +2444,7 @@ type IDMissing struct {
 
 func (x *IDMissing) Reset() {
 	*x = IDMissing{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2456,7 @@ func (x *IDMissing) String() string {
 func (*IDMissing) ProtoMessage() {}
 
 func (x *IDMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2469,7 @@ func (x *IDMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IDMissing.ProtoReflect.Descriptor instead.
 func (*IDMissing) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *IDMissing) GetId() string {
@@ -2360,7 +2502,7 @@ type Missings struct {
 
 func (x *Missings) Reset() {
 	*x = Missings{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2514,7 @@ func (x *Missings) String() string {
 func (*Missings) ProtoMessage() {}
 
 func (x *Missings) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2527,7 @@ func (x *Missings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Missings.ProtoReflect.Descriptor instead.
 func (*Missings) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Missings) GetAnswers() []*IDMissing {
@@ -2408,7 +2550,7 @@ type DocsByIDRequest struct {
 
 func (x *DocsByIDRequest) Reset() {
 	*x = DocsByIDRequest{}
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2562,7 @@ func (x *DocsByIDRequest) String() string {
 func (*DocsByIDRequest) ProtoMessage() {}
 
 func (x *DocsByIDRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2575,7 @@ func (x *DocsByIDRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsByIDRequest.ProtoReflect.Descriptor instead.
 func (*DocsByIDRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DocsByIDRequest) GetCopy() string {
@@ -2485,7 +2627,7 @@ type Row struct {
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2639,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2652,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Row) GetId() string {
@@ -2564,7 +2706,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2718,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2731,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Rows) GetRows() []*Row {
@@ -2610,7 +2752,7 @@ type LocalDoc struct {
 
 func (x *LocalDoc) Reset() {
 	*x = LocalDoc{}
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2764,7 @@ func (x *LocalDoc) String() string {
 func (*LocalDoc) ProtoMessage() {}
 
 func (x *LocalDoc) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2777,7 @@ func (x *LocalDoc) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalDoc.ProtoReflect.Descriptor instead.
 func (*LocalDoc) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LocalDoc) GetId() string {
@@ -2671,7 +2813,7 @@ type PurgeItem struct {
 
 func (x *PurgeItem) Reset() {
 	*x = PurgeItem{}
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2825,7 @@ func (x *PurgeItem) String() string {
 func (*PurgeItem) ProtoMessage() {}
 
 func (x *PurgeItem) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2838,7 @@ func (x *PurgeItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeItem.ProtoReflect.Descriptor instead.
 func (*PurgeItem) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PurgeItem) GetUuid() []byte {
@@ -2737,7 +2879,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +2891,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +2904,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PurgeRequest) GetCopy() string {
@@ -2789,7 +2931,7 @@ type PurgeResult struct {
 
 func (x *PurgeResult) Reset() {
 	*x = PurgeResult{}
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2943,7 @@ func (x *PurgeResult) String() string {
 func (*PurgeResult) ProtoMessage() {}
 
 func (x *PurgeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2956,7 @@ func (x *PurgeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResult.ProtoReflect.Descriptor instead.
 func (*PurgeResult) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PurgeResult) GetId() string {
@@ -2840,7 +2982,7 @@ type PurgeResults struct {
 
 func (x *PurgeResults) Reset() {
 	*x = PurgeResults{}
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +2994,7 @@ func (x *PurgeResults) String() string {
 func (*PurgeResults) ProtoMessage() {}
 
 func (x *PurgeResults) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +3007,7 @@ func (x *PurgeResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResults.ProtoReflect.Descriptor instead.
 func (*PurgeResults) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PurgeResults) GetResults() []*PurgeResult {
@@ -2888,7 +3030,7 @@ type PurgeInfo struct {
 
 func (x *PurgeInfo) Reset() {
 	*x = PurgeInfo{}
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3042,7 @@ func (x *PurgeInfo) String() string {
 func (*PurgeInfo) ProtoMessage() {}
 
 func (x *PurgeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3055,7 @@ func (x *PurgeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeInfo.ProtoReflect.Descriptor instead.
 func (*PurgeInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PurgeInfo) GetSeq() uint64 {
@@ -2960,7 +3102,7 @@ type PurgeInfos struct {
 
 func (x *PurgeInfos) Reset() {
 	*x = PurgeInfos{}
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2972,7 +3114,7 @@ func (x *PurgeInfos) String() string {
 func (*PurgeInfos) ProtoMessage() {}
 
 func (x *PurgeInfos) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2985,7 +3127,7 @@ func (x *PurgeInfos) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeInfos.ProtoReflect.Descriptor instead.
 func (*PurgeInfos) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PurgeInfos) GetInfos() []*PurgeInfo {
@@ -2993,66 +3135,6 @@ func (x *PurgeInfos) GetInfos() []*PurgeInfo {
 		return x.Infos
 	}
 	return nil
-}
-
-type CreateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
-	Partitioned   bool                   `protobuf:"varint,2,opt,name=partitioned,proto3" json:"partitioned,omitempty"`
-	CopyId        uint64                 `protobuf:"varint,3,opt,name=copy_id,json=copyId,proto3" json:"copy_id,omitempty"` // as in Piece
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateRequest) Reset() {
-	*x = CreateRequest{}
-	mi := &file_wire_proto_msgTypes[43]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateRequest) ProtoMessage() {}
-
-func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[43]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
-func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{43}
-}
-
-func (x *CreateRequest) GetCopy() string {
-	if x != nil {
-		return x.Copy
-	}
-	return ""
-}
-
-func (x *CreateRequest) GetPartitioned() bool {
-	if x != nil {
-		return x.Partitioned
-	}
-	return false
-}
-
-func (x *CreateRequest) GetCopyId() uint64 {
-	if x != nil {
-		return x.CopyId
-	}
-	return 0
 }
 
 type Info struct {
@@ -3073,7 +3155,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3167,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3180,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Info) GetUuid() []byte {
@@ -3183,7 +3265,7 @@ type PartitionInfo struct {
 
 func (x *PartitionInfo) Reset() {
 	*x = PartitionInfo{}
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3277,7 @@ func (x *PartitionInfo) String() string {
 func (*PartitionInfo) ProtoMessage() {}
 
 func (x *PartitionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3290,7 @@ func (x *PartitionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionInfo.ProtoReflect.Descriptor instead.
 func (*PartitionInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PartitionInfo) GetLive() uint64 {
@@ -3250,7 +3332,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_wire_proto_msgTypes[46]
+	mi := &file_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3344,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[46]
+	mi := &file_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3357,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CompactRequest) GetCopy() string {
@@ -3309,7 +3391,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_wire_proto_msgTypes[47]
+	mi := &file_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3321,7 +3403,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[47]
+	mi := &file_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3334,7 +3416,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Position) GetUuid() []byte {
@@ -3362,7 +3444,7 @@ type DropAttachmentsRequest struct {
 
 func (x *DropAttachmentsRequest) Reset() {
 	*x = DropAttachmentsRequest{}
-	mi := &file_wire_proto_msgTypes[48]
+	mi := &file_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3374,7 +3456,7 @@ func (x *DropAttachmentsRequest) String() string {
 func (*DropAttachmentsRequest) ProtoMessage() {}
 
 func (x *DropAttachmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[48]
+	mi := &file_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3387,7 +3469,7 @@ func (x *DropAttachmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropAttachmentsRequest.ProtoReflect.Descriptor instead.
 func (*DropAttachmentsRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DropAttachmentsRequest) GetCopy() string {
@@ -3431,7 +3513,7 @@ type DocsRequest struct {
 
 func (x *DocsRequest) Reset() {
 	*x = DocsRequest{}
-	mi := &file_wire_proto_msgTypes[49]
+	mi := &file_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3525,7 @@ func (x *DocsRequest) String() string {
 func (*DocsRequest) ProtoMessage() {}
 
 func (x *DocsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[49]
+	mi := &file_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3538,7 @@ func (x *DocsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsRequest.ProtoReflect.Descriptor instead.
 func (*DocsRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DocsRequest) GetCopy() string {
@@ -3548,7 +3630,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_wire_proto_msgTypes[50]
+	mi := &file_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3642,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[50]
+	mi := &file_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3655,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Filter) GetKind() uint32 {
@@ -3618,7 +3700,7 @@ type FilterFunc struct {
 
 func (x *FilterFunc) Reset() {
 	*x = FilterFunc{}
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3630,7 +3712,7 @@ func (x *FilterFunc) String() string {
 func (*FilterFunc) ProtoMessage() {}
 
 func (x *FilterFunc) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3643,7 +3725,7 @@ func (x *FilterFunc) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterFunc.ProtoReflect.Descriptor instead.
 func (*FilterFunc) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FilterFunc) GetDb() string {
@@ -3697,7 +3779,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3791,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3804,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ChangesRequest) GetCopy() string {
@@ -3794,7 +3876,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3806,7 +3888,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3819,7 +3901,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Change) GetSeq() uint64 {
@@ -3866,7 +3948,7 @@ type LocalDocs struct {
 
 func (x *LocalDocs) Reset() {
 	*x = LocalDocs{}
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3878,7 +3960,7 @@ func (x *LocalDocs) String() string {
 func (*LocalDocs) ProtoMessage() {}
 
 func (x *LocalDocs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3891,7 +3973,7 @@ func (x *LocalDocs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalDocs.ProtoReflect.Descriptor instead.
 func (*LocalDocs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LocalDocs) GetRows() []*LocalDoc {
@@ -3911,7 +3993,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3923,7 +4005,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3936,7 +4018,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Changes) GetRows() []*Change {
@@ -3972,7 +4054,7 @@ type ListCommand struct {
 
 func (x *ListCommand) Reset() {
 	*x = ListCommand{}
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +4066,7 @@ func (x *ListCommand) String() string {
 func (*ListCommand) ProtoMessage() {}
 
 func (x *ListCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +4079,7 @@ func (x *ListCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommand.ProtoReflect.Descriptor instead.
 func (*ListCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListCommand) GetRepair() bool {
@@ -4064,7 +4146,7 @@ type ListPart struct {
 
 func (x *ListPart) Reset() {
 	*x = ListPart{}
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4158,7 @@ func (x *ListPart) String() string {
 func (*ListPart) ProtoMessage() {}
 
 func (x *ListPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4171,7 @@ func (x *ListPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPart.ProtoReflect.Descriptor instead.
 func (*ListPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListPart) GetHead() []byte {
@@ -4146,7 +4228,7 @@ type DocsHead struct {
 
 func (x *DocsHead) Reset() {
 	*x = DocsHead{}
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4158,7 +4240,7 @@ func (x *DocsHead) String() string {
 func (*DocsHead) ProtoMessage() {}
 
 func (x *DocsHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4171,7 +4253,7 @@ func (x *DocsHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsHead.ProtoReflect.Descriptor instead.
 func (*DocsHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DocsHead) GetTotal() uint64 {
@@ -4213,7 +4295,7 @@ type ChangesHead struct {
 
 func (x *ChangesHead) Reset() {
 	*x = ChangesHead{}
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4307,7 @@ func (x *ChangesHead) String() string {
 func (*ChangesHead) ProtoMessage() {}
 
 func (x *ChangesHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4320,7 @@ func (x *ChangesHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesHead.ProtoReflect.Descriptor instead.
 func (*ChangesHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ChangesHead) GetSeq() uint64 {
@@ -4273,7 +4355,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4285,7 +4367,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4298,7 +4380,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Origin) GetUuid() []byte {
@@ -4328,7 +4410,7 @@ type ViewBound struct {
 
 func (x *ViewBound) Reset() {
 	*x = ViewBound{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +4422,7 @@ func (x *ViewBound) String() string {
 func (*ViewBound) ProtoMessage() {}
 
 func (x *ViewBound) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +4435,7 @@ func (x *ViewBound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewBound.ProtoReflect.Descriptor instead.
 func (*ViewBound) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ViewBound) GetKey() []byte {
@@ -4394,7 +4476,7 @@ type ViewRange struct {
 
 func (x *ViewRange) Reset() {
 	*x = ViewRange{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +4488,7 @@ func (x *ViewRange) String() string {
 func (*ViewRange) ProtoMessage() {}
 
 func (x *ViewRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +4501,7 @@ func (x *ViewRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRange.ProtoReflect.Descriptor instead.
 func (*ViewRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ViewRange) GetLo() *ViewBound {
@@ -4458,7 +4540,7 @@ type ViewRequest struct {
 
 func (x *ViewRequest) Reset() {
 	*x = ViewRequest{}
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +4552,7 @@ func (x *ViewRequest) String() string {
 func (*ViewRequest) ProtoMessage() {}
 
 func (x *ViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +4565,7 @@ func (x *ViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRequest.ProtoReflect.Descriptor instead.
 func (*ViewRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ViewRequest) GetCopy() string {
@@ -4596,7 +4678,7 @@ type ViewHead struct {
 
 func (x *ViewHead) Reset() {
 	*x = ViewHead{}
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4608,7 +4690,7 @@ func (x *ViewHead) String() string {
 func (*ViewHead) ProtoMessage() {}
 
 func (x *ViewHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4621,7 +4703,7 @@ func (x *ViewHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewHead.ProtoReflect.Descriptor instead.
 func (*ViewHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ViewHead) GetTotal() uint64 {
@@ -4667,7 +4749,7 @@ type ViewRow struct {
 
 func (x *ViewRow) Reset() {
 	*x = ViewRow{}
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4679,7 +4761,7 @@ func (x *ViewRow) String() string {
 func (*ViewRow) ProtoMessage() {}
 
 func (x *ViewRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4692,7 +4774,7 @@ func (x *ViewRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRow.ProtoReflect.Descriptor instead.
 func (*ViewRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ViewRow) GetRange() uint64 {
@@ -4753,7 +4835,7 @@ type ViewRows struct {
 
 func (x *ViewRows) Reset() {
 	*x = ViewRows{}
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4847,7 @@ func (x *ViewRows) String() string {
 func (*ViewRows) ProtoMessage() {}
 
 func (x *ViewRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4860,7 @@ func (x *ViewRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRows.ProtoReflect.Descriptor instead.
 func (*ViewRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ViewRows) GetRows() []*ViewRow {
@@ -4799,7 +4881,7 @@ type CopyDefinition struct {
 
 func (x *CopyDefinition) Reset() {
 	*x = CopyDefinition{}
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4893,7 @@ func (x *CopyDefinition) String() string {
 func (*CopyDefinition) ProtoMessage() {}
 
 func (x *CopyDefinition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +4906,7 @@ func (x *CopyDefinition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyDefinition.ProtoReflect.Descriptor instead.
 func (*CopyDefinition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CopyDefinition) GetCopy() string {
@@ -4861,7 +4943,7 @@ type ViewInfo struct {
 
 func (x *ViewInfo) Reset() {
 	*x = ViewInfo{}
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +4955,7 @@ func (x *ViewInfo) String() string {
 func (*ViewInfo) ProtoMessage() {}
 
 func (x *ViewInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +4968,7 @@ func (x *ViewInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewInfo.ProtoReflect.Descriptor instead.
 func (*ViewInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ViewInfo) GetSeq() uint64 {
@@ -4984,7 +5066,7 @@ type LeftOut struct {
 
 func (x *LeftOut) Reset() {
 	*x = LeftOut{}
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4996,7 +5078,7 @@ func (x *LeftOut) String() string {
 func (*LeftOut) ProtoMessage() {}
 
 func (x *LeftOut) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5009,7 +5091,7 @@ func (x *LeftOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftOut.ProtoReflect.Descriptor instead.
 func (*LeftOut) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *LeftOut) GetId() string {
@@ -5037,7 +5119,7 @@ type IndexCleanup struct {
 
 func (x *IndexCleanup) Reset() {
 	*x = IndexCleanup{}
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5049,7 +5131,7 @@ func (x *IndexCleanup) String() string {
 func (*IndexCleanup) ProtoMessage() {}
 
 func (x *IndexCleanup) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5062,7 +5144,7 @@ func (x *IndexCleanup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IndexCleanup.ProtoReflect.Descriptor instead.
 func (*IndexCleanup) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *IndexCleanup) GetCopy() string {
@@ -5102,7 +5184,7 @@ type SearchSort struct {
 
 func (x *SearchSort) Reset() {
 	*x = SearchSort{}
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5114,7 +5196,7 @@ func (x *SearchSort) String() string {
 func (*SearchSort) ProtoMessage() {}
 
 func (x *SearchSort) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5127,7 +5209,7 @@ func (x *SearchSort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchSort.ProtoReflect.Descriptor instead.
 func (*SearchSort) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SearchSort) GetBy() uint32 {
@@ -5191,7 +5273,7 @@ type SearchValue struct {
 
 func (x *SearchValue) Reset() {
 	*x = SearchValue{}
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5203,7 +5285,7 @@ func (x *SearchValue) String() string {
 func (*SearchValue) ProtoMessage() {}
 
 func (x *SearchValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5216,7 +5298,7 @@ func (x *SearchValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchValue.ProtoReflect.Descriptor instead.
 func (*SearchValue) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SearchValue) GetNumber() float64 {
@@ -5257,7 +5339,7 @@ type SearchPosition struct {
 
 func (x *SearchPosition) Reset() {
 	*x = SearchPosition{}
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5269,7 +5351,7 @@ func (x *SearchPosition) String() string {
 func (*SearchPosition) ProtoMessage() {}
 
 func (x *SearchPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5282,7 +5364,7 @@ func (x *SearchPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPosition.ProtoReflect.Descriptor instead.
 func (*SearchPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SearchPosition) GetOrder() []*SearchValue {
@@ -5309,7 +5391,7 @@ type SearchDrilldown struct {
 
 func (x *SearchDrilldown) Reset() {
 	*x = SearchDrilldown{}
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5321,7 +5403,7 @@ func (x *SearchDrilldown) String() string {
 func (*SearchDrilldown) ProtoMessage() {}
 
 func (x *SearchDrilldown) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5334,7 +5416,7 @@ func (x *SearchDrilldown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchDrilldown.ProtoReflect.Descriptor instead.
 func (*SearchDrilldown) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SearchDrilldown) GetField() string {
@@ -5364,7 +5446,7 @@ type SearchNumberRange struct {
 
 func (x *SearchNumberRange) Reset() {
 	*x = SearchNumberRange{}
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5376,7 +5458,7 @@ func (x *SearchNumberRange) String() string {
 func (*SearchNumberRange) ProtoMessage() {}
 
 func (x *SearchNumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5389,7 +5471,7 @@ func (x *SearchNumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchNumberRange.ProtoReflect.Descriptor instead.
 func (*SearchNumberRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SearchNumberRange) GetLabel() string {
@@ -5437,7 +5519,7 @@ type SearchFieldRanges struct {
 
 func (x *SearchFieldRanges) Reset() {
 	*x = SearchFieldRanges{}
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5449,7 +5531,7 @@ func (x *SearchFieldRanges) String() string {
 func (*SearchFieldRanges) ProtoMessage() {}
 
 func (x *SearchFieldRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5462,7 +5544,7 @@ func (x *SearchFieldRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchFieldRanges.ProtoReflect.Descriptor instead.
 func (*SearchFieldRanges) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SearchFieldRanges) GetField() string {
@@ -5489,7 +5571,7 @@ type SearchGroupName struct {
 
 func (x *SearchGroupName) Reset() {
 	*x = SearchGroupName{}
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5501,7 +5583,7 @@ func (x *SearchGroupName) String() string {
 func (*SearchGroupName) ProtoMessage() {}
 
 func (x *SearchGroupName) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5514,7 +5596,7 @@ func (x *SearchGroupName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroupName.ProtoReflect.Descriptor instead.
 func (*SearchGroupName) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SearchGroupName) GetBy() string {
@@ -5544,7 +5626,7 @@ type SearchGroup struct {
 
 func (x *SearchGroup) Reset() {
 	*x = SearchGroup{}
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5556,7 +5638,7 @@ func (x *SearchGroup) String() string {
 func (*SearchGroup) ProtoMessage() {}
 
 func (x *SearchGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5569,7 +5651,7 @@ func (x *SearchGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroup.ProtoReflect.Descriptor instead.
 func (*SearchGroup) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SearchGroup) GetField() string {
@@ -5620,7 +5702,7 @@ type SearchHighlight struct {
 
 func (x *SearchHighlight) Reset() {
 	*x = SearchHighlight{}
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5632,7 +5714,7 @@ func (x *SearchHighlight) String() string {
 func (*SearchHighlight) ProtoMessage() {}
 
 func (x *SearchHighlight) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5645,7 +5727,7 @@ func (x *SearchHighlight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHighlight.ProtoReflect.Descriptor instead.
 func (*SearchHighlight) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SearchHighlight) GetFields() []string {
@@ -5710,7 +5792,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5722,7 +5804,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5735,7 +5817,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *SearchRequest) GetCopy() string {
@@ -5881,7 +5963,7 @@ type SearchStored struct {
 
 func (x *SearchStored) Reset() {
 	*x = SearchStored{}
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5893,7 +5975,7 @@ func (x *SearchStored) String() string {
 func (*SearchStored) ProtoMessage() {}
 
 func (x *SearchStored) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5906,7 +5988,7 @@ func (x *SearchStored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchStored.ProtoReflect.Descriptor instead.
 func (*SearchStored) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SearchStored) GetName() string {
@@ -5933,7 +6015,7 @@ type SearchHighlighted struct {
 
 func (x *SearchHighlighted) Reset() {
 	*x = SearchHighlighted{}
-	mi := &file_wire_proto_msgTypes[82]
+	mi := &file_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5945,7 +6027,7 @@ func (x *SearchHighlighted) String() string {
 func (*SearchHighlighted) ProtoMessage() {}
 
 func (x *SearchHighlighted) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[82]
+	mi := &file_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5958,7 +6040,7 @@ func (x *SearchHighlighted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHighlighted.ProtoReflect.Descriptor instead.
 func (*SearchHighlighted) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *SearchHighlighted) GetField() string {
@@ -5987,7 +6069,7 @@ type SearchHit struct {
 
 func (x *SearchHit) Reset() {
 	*x = SearchHit{}
-	mi := &file_wire_proto_msgTypes[83]
+	mi := &file_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5999,7 +6081,7 @@ func (x *SearchHit) String() string {
 func (*SearchHit) ProtoMessage() {}
 
 func (x *SearchHit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[83]
+	mi := &file_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6012,7 +6094,7 @@ func (x *SearchHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
 func (*SearchHit) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SearchHit) GetOrder() []*SearchValue {
@@ -6053,7 +6135,7 @@ type SearchCount struct {
 
 func (x *SearchCount) Reset() {
 	*x = SearchCount{}
-	mi := &file_wire_proto_msgTypes[84]
+	mi := &file_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6065,7 +6147,7 @@ func (x *SearchCount) String() string {
 func (*SearchCount) ProtoMessage() {}
 
 func (x *SearchCount) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[84]
+	mi := &file_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6078,7 +6160,7 @@ func (x *SearchCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchCount.ProtoReflect.Descriptor instead.
 func (*SearchCount) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *SearchCount) GetValue() string {
@@ -6105,7 +6187,7 @@ type SearchCounts struct {
 
 func (x *SearchCounts) Reset() {
 	*x = SearchCounts{}
-	mi := &file_wire_proto_msgTypes[85]
+	mi := &file_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6117,7 +6199,7 @@ func (x *SearchCounts) String() string {
 func (*SearchCounts) ProtoMessage() {}
 
 func (x *SearchCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[85]
+	mi := &file_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6130,7 +6212,7 @@ func (x *SearchCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchCounts.ProtoReflect.Descriptor instead.
 func (*SearchCounts) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *SearchCounts) GetKnown() bool {
@@ -6156,7 +6238,7 @@ type SearchRangeCounts struct {
 
 func (x *SearchRangeCounts) Reset() {
 	*x = SearchRangeCounts{}
-	mi := &file_wire_proto_msgTypes[86]
+	mi := &file_wire_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6168,7 +6250,7 @@ func (x *SearchRangeCounts) String() string {
 func (*SearchRangeCounts) ProtoMessage() {}
 
 func (x *SearchRangeCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[86]
+	mi := &file_wire_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6181,7 +6263,7 @@ func (x *SearchRangeCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRangeCounts.ProtoReflect.Descriptor instead.
 func (*SearchRangeCounts) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{86}
+	return file_wire_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *SearchRangeCounts) GetCounts() []uint64 {
@@ -6204,7 +6286,7 @@ type SearchGroupHits struct {
 
 func (x *SearchGroupHits) Reset() {
 	*x = SearchGroupHits{}
-	mi := &file_wire_proto_msgTypes[87]
+	mi := &file_wire_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6216,7 +6298,7 @@ func (x *SearchGroupHits) String() string {
 func (*SearchGroupHits) ProtoMessage() {}
 
 func (x *SearchGroupHits) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[87]
+	mi := &file_wire_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6229,7 +6311,7 @@ func (x *SearchGroupHits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchGroupHits.ProtoReflect.Descriptor instead.
 func (*SearchGroupHits) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{87}
+	return file_wire_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *SearchGroupHits) GetBy() string {
@@ -6280,7 +6362,7 @@ type SearchHead struct {
 
 func (x *SearchHead) Reset() {
 	*x = SearchHead{}
-	mi := &file_wire_proto_msgTypes[88]
+	mi := &file_wire_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6292,7 +6374,7 @@ func (x *SearchHead) String() string {
 func (*SearchHead) ProtoMessage() {}
 
 func (x *SearchHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[88]
+	mi := &file_wire_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6305,7 +6387,7 @@ func (x *SearchHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHead.ProtoReflect.Descriptor instead.
 func (*SearchHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{88}
+	return file_wire_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *SearchHead) GetTotal() uint64 {
@@ -6352,7 +6434,7 @@ type SearchHits struct {
 
 func (x *SearchHits) Reset() {
 	*x = SearchHits{}
-	mi := &file_wire_proto_msgTypes[89]
+	mi := &file_wire_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6364,7 +6446,7 @@ func (x *SearchHits) String() string {
 func (*SearchHits) ProtoMessage() {}
 
 func (x *SearchHits) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[89]
+	mi := &file_wire_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6377,7 +6459,7 @@ func (x *SearchHits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHits.ProtoReflect.Descriptor instead.
 func (*SearchHits) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{89}
+	return file_wire_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SearchHits) GetHits() []*SearchHit {
@@ -6398,7 +6480,7 @@ type SearchInfoRequest struct {
 
 func (x *SearchInfoRequest) Reset() {
 	*x = SearchInfoRequest{}
-	mi := &file_wire_proto_msgTypes[90]
+	mi := &file_wire_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6410,7 +6492,7 @@ func (x *SearchInfoRequest) String() string {
 func (*SearchInfoRequest) ProtoMessage() {}
 
 func (x *SearchInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[90]
+	mi := &file_wire_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6423,7 +6505,7 @@ func (x *SearchInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchInfoRequest.ProtoReflect.Descriptor instead.
 func (*SearchInfoRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{90}
+	return file_wire_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SearchInfoRequest) GetCopy() string {
@@ -6463,7 +6545,7 @@ type SearchInfo struct {
 
 func (x *SearchInfo) Reset() {
 	*x = SearchInfo{}
-	mi := &file_wire_proto_msgTypes[91]
+	mi := &file_wire_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6475,7 +6557,7 @@ func (x *SearchInfo) String() string {
 func (*SearchInfo) ProtoMessage() {}
 
 func (x *SearchInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[91]
+	mi := &file_wire_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6488,7 +6570,7 @@ func (x *SearchInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchInfo.ProtoReflect.Descriptor instead.
 func (*SearchInfo) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{91}
+	return file_wire_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SearchInfo) GetExists() bool {
@@ -6563,7 +6645,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[92]
+	mi := &file_wire_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6575,7 +6657,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[92]
+	mi := &file_wire_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6588,7 +6670,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{92}
+	return file_wire_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -6663,7 +6745,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[93]
+	mi := &file_wire_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6675,7 +6757,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[93]
+	mi := &file_wire_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6688,7 +6770,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{93}
+	return file_wire_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -6758,7 +6840,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[94]
+	mi := &file_wire_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6770,7 +6852,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[94]
+	mi := &file_wire_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6783,7 +6865,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{94}
+	return file_wire_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -6813,7 +6895,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[95]
+	mi := &file_wire_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6825,7 +6907,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[95]
+	mi := &file_wire_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6838,7 +6920,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{95}
+	return file_wire_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -6882,7 +6964,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[96]
+	mi := &file_wire_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6894,7 +6976,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[96]
+	mi := &file_wire_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6907,7 +6989,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{96}
+	return file_wire_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -6952,7 +7034,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_wire_proto_msgTypes[97]
+	mi := &file_wire_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6964,7 +7046,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[97]
+	mi := &file_wire_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6977,7 +7059,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{97}
+	return file_wire_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *FindRequest) GetCopy() string {
@@ -7079,7 +7161,7 @@ type FindIndex struct {
 
 func (x *FindIndex) Reset() {
 	*x = FindIndex{}
-	mi := &file_wire_proto_msgTypes[98]
+	mi := &file_wire_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7091,7 +7173,7 @@ func (x *FindIndex) String() string {
 func (*FindIndex) ProtoMessage() {}
 
 func (x *FindIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[98]
+	mi := &file_wire_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7104,7 +7186,7 @@ func (x *FindIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIndex.ProtoReflect.Descriptor instead.
 func (*FindIndex) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{98}
+	return file_wire_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *FindIndex) GetSignature() string {
@@ -7167,7 +7249,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[99]
+	mi := &file_wire_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7179,7 +7261,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[99]
+	mi := &file_wire_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7192,7 +7274,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{99}
+	return file_wire_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -7226,7 +7308,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[100]
+	mi := &file_wire_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7238,7 +7320,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[100]
+	mi := &file_wire_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7251,7 +7333,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{100}
+	return file_wire_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -7277,7 +7359,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[101]
+	mi := &file_wire_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7289,7 +7371,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[101]
+	mi := &file_wire_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7302,7 +7384,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{101}
+	return file_wire_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -7325,7 +7407,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[102]
+	mi := &file_wire_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7337,7 +7419,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[102]
+	mi := &file_wire_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7350,7 +7432,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{102}
+	return file_wire_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -7399,7 +7481,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[103]
+	mi := &file_wire_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7411,7 +7493,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[103]
+	mi := &file_wire_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7424,7 +7506,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{103}
+	return file_wire_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -7537,8 +7619,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tanonymous\x18\x02 \x01(\bR\tanonymous\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\"\x81\x03\n" +
-	"\rUpdateRequest\x12\x12\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xb1\x02\n" +
+	"\rDecideRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12&\n" +
 	"\x05edits\x18\x02 \x03(\v2\x10.divan.wire.EditR\x05edits\x12\x1b\n" +
 	"\tnew_edits\x18\x03 \x01(\bR\bnewEdits\x12*\n" +
@@ -7546,14 +7628,10 @@ const file_wire_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\v2\x10.divan.wire.UserR\x04user\x12\x0e\n" +
 	"\x02db\x18\x06 \x01(\tR\x02db\x12\x1a\n" +
 	"\bsecurity\x18\a \x01(\fR\bsecurity\x12\x18\n" +
-	"\adelayed\x18\b \x01(\bR\adelayed\x12\x18\n" +
-	"\atrusted\x18\t \x01(\bR\atrusted\x12\x17\n" +
+	"\adelayed\x18\b \x01(\bR\adelayed\x12\x17\n" +
 	"\ano_path\x18\n" +
-	" \x01(\bR\x06noPath\x12$\n" +
-	"\vpurges_seen\x18\v \x01(\x04H\x00R\n" +
-	"purgesSeen\x88\x01\x01\x12\x16\n" +
-	"\x06insist\x18\f \x01(\bR\x06insistB\x0e\n" +
-	"\f_purges_seen\"\xc6\x01\n" +
+	" \x01(\bR\x06noPath\x12\x16\n" +
+	"\x06insist\x18\f \x01(\bR\x06insist\"\xc6\x01\n" +
 	"\n" +
 	"EditResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12$\n" +
@@ -7562,7 +7640,19 @@ const file_wire_proto_rawDesc = "" +
 	"\baccepted\x18\x04 \x01(\bR\baccepted\x12*\n" +
 	"\x04kept\x18\x05 \x03(\v2\x16.divan.wire.AttachmentR\x04kept\"?\n" +
 	"\vEditResults\x120\n" +
-	"\aresults\x18\x01 \x03(\v2\x16.divan.wire.EditResultR\aresults\"\x81\x03\n" +
+	"\aresults\x18\x01 \x03(\v2\x16.divan.wire.EditResultR\aresults\"\xa0\x01\n" +
+	"\rFollowRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12&\n" +
+	"\x05edits\x18\x02 \x03(\v2\x10.divan.wire.EditR\x05edits\x12\x1d\n" +
+	"\n" +
+	"revs_limit\x18\x03 \x01(\x03R\trevsLimit\x12$\n" +
+	"\vpurges_seen\x18\x04 \x01(\x04H\x00R\n" +
+	"purgesSeen\x88\x01\x01B\x0e\n" +
+	"\f_purges_seen\"7\n" +
+	"\fFollowResult\x12'\n" +
+	"\x05fault\x18\x01 \x01(\v2\x11.divan.wire.FaultR\x05fault\"C\n" +
+	"\rFollowResults\x122\n" +
+	"\aresults\x18\x01 \x03(\v2\x18.divan.wire.FollowResultR\aresults\"\x81\x03\n" +
 	"\vOpenRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12!\n" +
@@ -7672,11 +7762,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05paths\x18\x05 \x03(\v2\x10.divan.wire.PathR\x05paths\"9\n" +
 	"\n" +
 	"PurgeInfos\x12+\n" +
-	"\x05infos\x18\x01 \x03(\v2\x15.divan.wire.PurgeInfoR\x05infos\"^\n" +
-	"\rCreateRequest\x12\x12\n" +
-	"\x04copy\x18\x01 \x01(\tR\x04copy\x12 \n" +
-	"\vpartitioned\x18\x02 \x01(\bR\vpartitioned\x12\x17\n" +
-	"\acopy_id\x18\x03 \x01(\x04R\x06copyId\"\x82\x02\n" +
+	"\x05infos\x18\x01 \x03(\v2\x15.divan.wire.PurgeInfoR\x05infos\"\x82\x02\n" +
 	"\x04Info\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x12\n" +
 	"\x04live\x18\x02 \x01(\x04R\x04live\x12\x18\n" +
@@ -8059,7 +8145,9 @@ const file_wire_proto_rawDesc = "" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
 	"\n" +
-	"\x06UPDATE\x10\x02\x12\b\n" +
+	"\x06DECIDE\x10\x02\x12\n" +
+	"\n" +
+	"\x06FOLLOW\x10\"\x12\b\n" +
 	"\x04OPEN\x10\x03\x12\r\n" +
 	"\tOPEN_REVS\x10\x04\x12\x12\n" +
 	"\x0eOPEN_REVS_MANY\x10\x05\x12\v\n" +
@@ -8070,9 +8158,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05PURGE\x10\t\x12\n" +
 	"\n" +
 	"\x06PURGES\x10\n" +
-	"\x12\n" +
-	"\n" +
-	"\x06CREATE\x10\v\x12\b\n" +
+	"\x12\b\n" +
 	"\x04DROP\x10\f\x12\b\n" +
 	"\x04INFO\x10\r\x12\r\n" +
 	"\tPARTITION\x10\x0e\x12\v\n" +
@@ -8117,7 +8203,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -8139,92 +8225,94 @@ var file_wire_proto_goTypes = []any{
 	(*Edit)(nil),                   // 17: divan.wire.Edit
 	(*Limits)(nil),                 // 18: divan.wire.Limits
 	(*User)(nil),                   // 19: divan.wire.User
-	(*UpdateRequest)(nil),          // 20: divan.wire.UpdateRequest
+	(*DecideRequest)(nil),          // 20: divan.wire.DecideRequest
 	(*EditResult)(nil),             // 21: divan.wire.EditResult
 	(*EditResults)(nil),            // 22: divan.wire.EditResults
-	(*OpenRequest)(nil),            // 23: divan.wire.OpenRequest
-	(*RevInfo)(nil),                // 24: divan.wire.RevInfo
-	(*Doc)(nil),                    // 25: divan.wire.Doc
-	(*OpenRevsRequest)(nil),        // 26: divan.wire.OpenRevsRequest
-	(*OpenRevsList)(nil),           // 27: divan.wire.OpenRevsList
-	(*RevResult)(nil),              // 28: divan.wire.RevResult
-	(*RevResults)(nil),             // 29: divan.wire.RevResults
-	(*RevResultsList)(nil),         // 30: divan.wire.RevResultsList
-	(*IDRevs)(nil),                 // 31: divan.wire.IDRevs
-	(*MissingRequest)(nil),         // 32: divan.wire.MissingRequest
-	(*IDMissing)(nil),              // 33: divan.wire.IDMissing
-	(*Missings)(nil),               // 34: divan.wire.Missings
-	(*DocsByIDRequest)(nil),        // 35: divan.wire.DocsByIDRequest
-	(*Row)(nil),                    // 36: divan.wire.Row
-	(*Rows)(nil),                   // 37: divan.wire.Rows
-	(*LocalDoc)(nil),               // 38: divan.wire.LocalDoc
-	(*PurgeItem)(nil),              // 39: divan.wire.PurgeItem
-	(*PurgeRequest)(nil),           // 40: divan.wire.PurgeRequest
-	(*PurgeResult)(nil),            // 41: divan.wire.PurgeResult
-	(*PurgeResults)(nil),           // 42: divan.wire.PurgeResults
-	(*PurgeInfo)(nil),              // 43: divan.wire.PurgeInfo
-	(*PurgeInfos)(nil),             // 44: divan.wire.PurgeInfos
-	(*CreateRequest)(nil),          // 45: divan.wire.CreateRequest
-	(*Info)(nil),                   // 46: divan.wire.Info
-	(*PartitionInfo)(nil),          // 47: divan.wire.PartitionInfo
-	(*CompactRequest)(nil),         // 48: divan.wire.CompactRequest
-	(*Position)(nil),               // 49: divan.wire.Position
-	(*DropAttachmentsRequest)(nil), // 50: divan.wire.DropAttachmentsRequest
-	(*DocsRequest)(nil),            // 51: divan.wire.DocsRequest
-	(*Filter)(nil),                 // 52: divan.wire.Filter
-	(*FilterFunc)(nil),             // 53: divan.wire.FilterFunc
-	(*ChangesRequest)(nil),         // 54: divan.wire.ChangesRequest
-	(*Change)(nil),                 // 55: divan.wire.Change
-	(*LocalDocs)(nil),              // 56: divan.wire.LocalDocs
-	(*Changes)(nil),                // 57: divan.wire.Changes
-	(*ListCommand)(nil),            // 58: divan.wire.ListCommand
-	(*ListPart)(nil),               // 59: divan.wire.ListPart
-	(*DocsHead)(nil),               // 60: divan.wire.DocsHead
-	(*ChangesHead)(nil),            // 61: divan.wire.ChangesHead
-	(*Origin)(nil),                 // 62: divan.wire.Origin
-	(*ViewBound)(nil),              // 63: divan.wire.ViewBound
-	(*ViewRange)(nil),              // 64: divan.wire.ViewRange
-	(*ViewRequest)(nil),            // 65: divan.wire.ViewRequest
-	(*ViewHead)(nil),               // 66: divan.wire.ViewHead
-	(*ViewRow)(nil),                // 67: divan.wire.ViewRow
-	(*ViewRows)(nil),               // 68: divan.wire.ViewRows
-	(*CopyDefinition)(nil),         // 69: divan.wire.CopyDefinition
-	(*ViewInfo)(nil),               // 70: divan.wire.ViewInfo
-	(*LeftOut)(nil),                // 71: divan.wire.LeftOut
-	(*IndexCleanup)(nil),           // 72: divan.wire.IndexCleanup
-	(*SearchSort)(nil),             // 73: divan.wire.SearchSort
-	(*SearchValue)(nil),            // 74: divan.wire.SearchValue
-	(*SearchPosition)(nil),         // 75: divan.wire.SearchPosition
-	(*SearchDrilldown)(nil),        // 76: divan.wire.SearchDrilldown
-	(*SearchNumberRange)(nil),      // 77: divan.wire.SearchNumberRange
-	(*SearchFieldRanges)(nil),      // 78: divan.wire.SearchFieldRanges
-	(*SearchGroupName)(nil),        // 79: divan.wire.SearchGroupName
-	(*SearchGroup)(nil),            // 80: divan.wire.SearchGroup
-	(*SearchHighlight)(nil),        // 81: divan.wire.SearchHighlight
-	(*SearchRequest)(nil),          // 82: divan.wire.SearchRequest
-	(*SearchStored)(nil),           // 83: divan.wire.SearchStored
-	(*SearchHighlighted)(nil),      // 84: divan.wire.SearchHighlighted
-	(*SearchHit)(nil),              // 85: divan.wire.SearchHit
-	(*SearchCount)(nil),            // 86: divan.wire.SearchCount
-	(*SearchCounts)(nil),           // 87: divan.wire.SearchCounts
-	(*SearchRangeCounts)(nil),      // 88: divan.wire.SearchRangeCounts
-	(*SearchGroupHits)(nil),        // 89: divan.wire.SearchGroupHits
-	(*SearchHead)(nil),             // 90: divan.wire.SearchHead
-	(*SearchHits)(nil),             // 91: divan.wire.SearchHits
-	(*SearchInfoRequest)(nil),      // 92: divan.wire.SearchInfoRequest
-	(*SearchInfo)(nil),             // 93: divan.wire.SearchInfo
-	(*AttachmentRange)(nil),        // 94: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 95: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 96: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 97: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 98: divan.wire.WatchEvent
-	(*FindRequest)(nil),            // 99: divan.wire.FindRequest
-	(*FindIndex)(nil),              // 100: divan.wire.FindIndex
-	(*FindRange)(nil),              // 101: divan.wire.FindRange
-	(*FindPosition)(nil),           // 102: divan.wire.FindPosition
-	(*FindHead)(nil),               // 103: divan.wire.FindHead
-	(*FindRows)(nil),               // 104: divan.wire.FindRows
-	(*FindRow)(nil),                // 105: divan.wire.FindRow
+	(*FollowRequest)(nil),          // 23: divan.wire.FollowRequest
+	(*FollowResult)(nil),           // 24: divan.wire.FollowResult
+	(*FollowResults)(nil),          // 25: divan.wire.FollowResults
+	(*OpenRequest)(nil),            // 26: divan.wire.OpenRequest
+	(*RevInfo)(nil),                // 27: divan.wire.RevInfo
+	(*Doc)(nil),                    // 28: divan.wire.Doc
+	(*OpenRevsRequest)(nil),        // 29: divan.wire.OpenRevsRequest
+	(*OpenRevsList)(nil),           // 30: divan.wire.OpenRevsList
+	(*RevResult)(nil),              // 31: divan.wire.RevResult
+	(*RevResults)(nil),             // 32: divan.wire.RevResults
+	(*RevResultsList)(nil),         // 33: divan.wire.RevResultsList
+	(*IDRevs)(nil),                 // 34: divan.wire.IDRevs
+	(*MissingRequest)(nil),         // 35: divan.wire.MissingRequest
+	(*IDMissing)(nil),              // 36: divan.wire.IDMissing
+	(*Missings)(nil),               // 37: divan.wire.Missings
+	(*DocsByIDRequest)(nil),        // 38: divan.wire.DocsByIDRequest
+	(*Row)(nil),                    // 39: divan.wire.Row
+	(*Rows)(nil),                   // 40: divan.wire.Rows
+	(*LocalDoc)(nil),               // 41: divan.wire.LocalDoc
+	(*PurgeItem)(nil),              // 42: divan.wire.PurgeItem
+	(*PurgeRequest)(nil),           // 43: divan.wire.PurgeRequest
+	(*PurgeResult)(nil),            // 44: divan.wire.PurgeResult
+	(*PurgeResults)(nil),           // 45: divan.wire.PurgeResults
+	(*PurgeInfo)(nil),              // 46: divan.wire.PurgeInfo
+	(*PurgeInfos)(nil),             // 47: divan.wire.PurgeInfos
+	(*Info)(nil),                   // 48: divan.wire.Info
+	(*PartitionInfo)(nil),          // 49: divan.wire.PartitionInfo
+	(*CompactRequest)(nil),         // 50: divan.wire.CompactRequest
+	(*Position)(nil),               // 51: divan.wire.Position
+	(*DropAttachmentsRequest)(nil), // 52: divan.wire.DropAttachmentsRequest
+	(*DocsRequest)(nil),            // 53: divan.wire.DocsRequest
+	(*Filter)(nil),                 // 54: divan.wire.Filter
+	(*FilterFunc)(nil),             // 55: divan.wire.FilterFunc
+	(*ChangesRequest)(nil),         // 56: divan.wire.ChangesRequest
+	(*Change)(nil),                 // 57: divan.wire.Change
+	(*LocalDocs)(nil),              // 58: divan.wire.LocalDocs
+	(*Changes)(nil),                // 59: divan.wire.Changes
+	(*ListCommand)(nil),            // 60: divan.wire.ListCommand
+	(*ListPart)(nil),               // 61: divan.wire.ListPart
+	(*DocsHead)(nil),               // 62: divan.wire.DocsHead
+	(*ChangesHead)(nil),            // 63: divan.wire.ChangesHead
+	(*Origin)(nil),                 // 64: divan.wire.Origin
+	(*ViewBound)(nil),              // 65: divan.wire.ViewBound
+	(*ViewRange)(nil),              // 66: divan.wire.ViewRange
+	(*ViewRequest)(nil),            // 67: divan.wire.ViewRequest
+	(*ViewHead)(nil),               // 68: divan.wire.ViewHead
+	(*ViewRow)(nil),                // 69: divan.wire.ViewRow
+	(*ViewRows)(nil),               // 70: divan.wire.ViewRows
+	(*CopyDefinition)(nil),         // 71: divan.wire.CopyDefinition
+	(*ViewInfo)(nil),               // 72: divan.wire.ViewInfo
+	(*LeftOut)(nil),                // 73: divan.wire.LeftOut
+	(*IndexCleanup)(nil),           // 74: divan.wire.IndexCleanup
+	(*SearchSort)(nil),             // 75: divan.wire.SearchSort
+	(*SearchValue)(nil),            // 76: divan.wire.SearchValue
+	(*SearchPosition)(nil),         // 77: divan.wire.SearchPosition
+	(*SearchDrilldown)(nil),        // 78: divan.wire.SearchDrilldown
+	(*SearchNumberRange)(nil),      // 79: divan.wire.SearchNumberRange
+	(*SearchFieldRanges)(nil),      // 80: divan.wire.SearchFieldRanges
+	(*SearchGroupName)(nil),        // 81: divan.wire.SearchGroupName
+	(*SearchGroup)(nil),            // 82: divan.wire.SearchGroup
+	(*SearchHighlight)(nil),        // 83: divan.wire.SearchHighlight
+	(*SearchRequest)(nil),          // 84: divan.wire.SearchRequest
+	(*SearchStored)(nil),           // 85: divan.wire.SearchStored
+	(*SearchHighlighted)(nil),      // 86: divan.wire.SearchHighlighted
+	(*SearchHit)(nil),              // 87: divan.wire.SearchHit
+	(*SearchCount)(nil),            // 88: divan.wire.SearchCount
+	(*SearchCounts)(nil),           // 89: divan.wire.SearchCounts
+	(*SearchRangeCounts)(nil),      // 90: divan.wire.SearchRangeCounts
+	(*SearchGroupHits)(nil),        // 91: divan.wire.SearchGroupHits
+	(*SearchHead)(nil),             // 92: divan.wire.SearchHead
+	(*SearchHits)(nil),             // 93: divan.wire.SearchHits
+	(*SearchInfoRequest)(nil),      // 94: divan.wire.SearchInfoRequest
+	(*SearchInfo)(nil),             // 95: divan.wire.SearchInfo
+	(*AttachmentRange)(nil),        // 96: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 97: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 98: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 99: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 100: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 101: divan.wire.FindRequest
+	(*FindIndex)(nil),              // 102: divan.wire.FindIndex
+	(*FindRange)(nil),              // 103: divan.wire.FindRange
+	(*FindPosition)(nil),           // 104: divan.wire.FindPosition
+	(*FindHead)(nil),               // 105: divan.wire.FindHead
+	(*FindRows)(nil),               // 106: divan.wire.FindRows
+	(*FindRow)(nil),                // 107: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,   // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -8235,106 +8323,109 @@ var file_wire_proto_depIdxs = []int32{
 	12,  // 5: divan.wire.Edit.parent:type_name -> divan.wire.Rev
 	14,  // 6: divan.wire.Edit.path:type_name -> divan.wire.Path
 	16,  // 7: divan.wire.Edit.atts:type_name -> divan.wire.EditAttachment
-	17,  // 8: divan.wire.UpdateRequest.edits:type_name -> divan.wire.Edit
-	18,  // 9: divan.wire.UpdateRequest.limits:type_name -> divan.wire.Limits
-	19,  // 10: divan.wire.UpdateRequest.user:type_name -> divan.wire.User
+	17,  // 8: divan.wire.DecideRequest.edits:type_name -> divan.wire.Edit
+	18,  // 9: divan.wire.DecideRequest.limits:type_name -> divan.wire.Limits
+	19,  // 10: divan.wire.DecideRequest.user:type_name -> divan.wire.User
 	12,  // 11: divan.wire.EditResult.rev:type_name -> divan.wire.Rev
 	14,  // 12: divan.wire.EditResult.path:type_name -> divan.wire.Path
 	4,   // 13: divan.wire.EditResult.fault:type_name -> divan.wire.Fault
 	15,  // 14: divan.wire.EditResult.kept:type_name -> divan.wire.Attachment
 	21,  // 15: divan.wire.EditResults.results:type_name -> divan.wire.EditResult
-	12,  // 16: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
-	12,  // 17: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
-	12,  // 18: divan.wire.Doc.rev:type_name -> divan.wire.Rev
-	15,  // 19: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
-	14,  // 20: divan.wire.Doc.revisions:type_name -> divan.wire.Path
-	24,  // 21: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
-	13,  // 22: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
-	13,  // 23: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
-	13,  // 24: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
-	26,  // 25: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
-	12,  // 26: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
-	25,  // 27: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
-	28,  // 28: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
-	4,   // 29: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
-	29,  // 30: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
-	13,  // 31: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
-	31,  // 32: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
-	13,  // 33: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
-	13,  // 34: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
-	33,  // 35: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
-	25,  // 36: divan.wire.Row.doc:type_name -> divan.wire.Doc
-	36,  // 37: divan.wire.Rows.rows:type_name -> divan.wire.Row
-	13,  // 38: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
-	14,  // 39: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
-	39,  // 40: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
-	13,  // 41: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
-	41,  // 42: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
-	13,  // 43: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
-	14,  // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
-	43,  // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
-	18,  // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	53,  // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
-	12,  // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
-	52,  // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13,  // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25,  // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38,  // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	55,  // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	0,   // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
-	4,   // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	62,  // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	63,  // 57: divan.wire.ViewRange.lo:type_name -> divan.wire.ViewBound
-	63,  // 58: divan.wire.ViewRange.hi:type_name -> divan.wire.ViewBound
-	64,  // 59: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
-	25,  // 60: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
-	67,  // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
-	71,  // 62: divan.wire.ViewInfo.left:type_name -> divan.wire.LeftOut
-	74,  // 63: divan.wire.SearchPosition.order:type_name -> divan.wire.SearchValue
-	77,  // 64: divan.wire.SearchFieldRanges.ranges:type_name -> divan.wire.SearchNumberRange
-	73,  // 65: divan.wire.SearchGroup.sort:type_name -> divan.wire.SearchSort
-	79,  // 66: divan.wire.SearchGroup.names:type_name -> divan.wire.SearchGroupName
-	76,  // 67: divan.wire.SearchRequest.drilldown:type_name -> divan.wire.SearchDrilldown
-	73,  // 68: divan.wire.SearchRequest.sort:type_name -> divan.wire.SearchSort
-	75,  // 69: divan.wire.SearchRequest.after:type_name -> divan.wire.SearchPosition
-	78,  // 70: divan.wire.SearchRequest.ranges:type_name -> divan.wire.SearchFieldRanges
-	80,  // 71: divan.wire.SearchRequest.group:type_name -> divan.wire.SearchGroup
-	81,  // 72: divan.wire.SearchRequest.highlight:type_name -> divan.wire.SearchHighlight
-	74,  // 73: divan.wire.SearchHit.order:type_name -> divan.wire.SearchValue
-	83,  // 74: divan.wire.SearchHit.fields:type_name -> divan.wire.SearchStored
-	84,  // 75: divan.wire.SearchHit.highlights:type_name -> divan.wire.SearchHighlighted
-	86,  // 76: divan.wire.SearchCounts.values:type_name -> divan.wire.SearchCount
-	74,  // 77: divan.wire.SearchGroupHits.order:type_name -> divan.wire.SearchValue
-	85,  // 78: divan.wire.SearchGroupHits.hits:type_name -> divan.wire.SearchHit
-	87,  // 79: divan.wire.SearchHead.counts:type_name -> divan.wire.SearchCounts
-	88,  // 80: divan.wire.SearchHead.ranges:type_name -> divan.wire.SearchRangeCounts
-	89,  // 81: divan.wire.SearchHead.groups:type_name -> divan.wire.SearchGroupHits
-	85,  // 82: divan.wire.SearchHits.hits:type_name -> divan.wire.SearchHit
-	71,  // 83: divan.wire.SearchInfo.left:type_name -> divan.wire.LeftOut
-	4,   // 84: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,   // 85: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	101, // 86: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	102, // 87: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	100, // 88: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
-	105, // 89: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	102, // 90: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,   // 91: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,   // 92: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58,  // 93: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	94,  // 94: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	95,  // 95: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	97,  // 96: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,   // 97: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,   // 98: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59,  // 99: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	96,  // 100: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	96,  // 101: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	98,  // 102: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	97,  // [97:103] is the sub-list for method output_type
-	91,  // [91:97] is the sub-list for method input_type
-	91,  // [91:91] is the sub-list for extension type_name
-	91,  // [91:91] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	17,  // 16: divan.wire.FollowRequest.edits:type_name -> divan.wire.Edit
+	4,   // 17: divan.wire.FollowResult.fault:type_name -> divan.wire.Fault
+	24,  // 18: divan.wire.FollowResults.results:type_name -> divan.wire.FollowResult
+	12,  // 19: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
+	12,  // 20: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
+	12,  // 21: divan.wire.Doc.rev:type_name -> divan.wire.Rev
+	15,  // 22: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
+	14,  // 23: divan.wire.Doc.revisions:type_name -> divan.wire.Path
+	27,  // 24: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
+	13,  // 25: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
+	13,  // 26: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
+	13,  // 27: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
+	29,  // 28: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
+	12,  // 29: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
+	28,  // 30: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
+	31,  // 31: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
+	4,   // 32: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
+	32,  // 33: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
+	13,  // 34: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
+	34,  // 35: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
+	13,  // 36: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
+	13,  // 37: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
+	36,  // 38: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
+	28,  // 39: divan.wire.Row.doc:type_name -> divan.wire.Doc
+	39,  // 40: divan.wire.Rows.rows:type_name -> divan.wire.Row
+	13,  // 41: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
+	14,  // 42: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
+	42,  // 43: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
+	13,  // 44: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
+	44,  // 45: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
+	13,  // 46: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
+	14,  // 47: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
+	46,  // 48: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
+	18,  // 49: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
+	55,  // 50: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
+	12,  // 51: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
+	54,  // 52: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13,  // 53: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	28,  // 54: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	41,  // 55: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	57,  // 56: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	0,   // 57: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,   // 58: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	64,  // 59: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	65,  // 60: divan.wire.ViewRange.lo:type_name -> divan.wire.ViewBound
+	65,  // 61: divan.wire.ViewRange.hi:type_name -> divan.wire.ViewBound
+	66,  // 62: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
+	28,  // 63: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
+	69,  // 64: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
+	73,  // 65: divan.wire.ViewInfo.left:type_name -> divan.wire.LeftOut
+	76,  // 66: divan.wire.SearchPosition.order:type_name -> divan.wire.SearchValue
+	79,  // 67: divan.wire.SearchFieldRanges.ranges:type_name -> divan.wire.SearchNumberRange
+	75,  // 68: divan.wire.SearchGroup.sort:type_name -> divan.wire.SearchSort
+	81,  // 69: divan.wire.SearchGroup.names:type_name -> divan.wire.SearchGroupName
+	78,  // 70: divan.wire.SearchRequest.drilldown:type_name -> divan.wire.SearchDrilldown
+	75,  // 71: divan.wire.SearchRequest.sort:type_name -> divan.wire.SearchSort
+	77,  // 72: divan.wire.SearchRequest.after:type_name -> divan.wire.SearchPosition
+	80,  // 73: divan.wire.SearchRequest.ranges:type_name -> divan.wire.SearchFieldRanges
+	82,  // 74: divan.wire.SearchRequest.group:type_name -> divan.wire.SearchGroup
+	83,  // 75: divan.wire.SearchRequest.highlight:type_name -> divan.wire.SearchHighlight
+	76,  // 76: divan.wire.SearchHit.order:type_name -> divan.wire.SearchValue
+	85,  // 77: divan.wire.SearchHit.fields:type_name -> divan.wire.SearchStored
+	86,  // 78: divan.wire.SearchHit.highlights:type_name -> divan.wire.SearchHighlighted
+	88,  // 79: divan.wire.SearchCounts.values:type_name -> divan.wire.SearchCount
+	76,  // 80: divan.wire.SearchGroupHits.order:type_name -> divan.wire.SearchValue
+	87,  // 81: divan.wire.SearchGroupHits.hits:type_name -> divan.wire.SearchHit
+	89,  // 82: divan.wire.SearchHead.counts:type_name -> divan.wire.SearchCounts
+	90,  // 83: divan.wire.SearchHead.ranges:type_name -> divan.wire.SearchRangeCounts
+	91,  // 84: divan.wire.SearchHead.groups:type_name -> divan.wire.SearchGroupHits
+	87,  // 85: divan.wire.SearchHits.hits:type_name -> divan.wire.SearchHit
+	73,  // 86: divan.wire.SearchInfo.left:type_name -> divan.wire.LeftOut
+	4,   // 87: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,   // 88: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	103, // 89: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	104, // 90: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	102, // 91: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
+	107, // 92: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	104, // 93: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,   // 94: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,   // 95: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	60,  // 96: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	96,  // 97: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	97,  // 98: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	99,  // 99: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,   // 100: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,   // 101: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	61,  // 102: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	98,  // 103: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	98,  // 104: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	100, // 105: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	100, // [100:106] is the sub-list for method output_type
+	94,  // [94:100] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	94,  // [94:94] is the sub-list for extension extendee
+	0,   // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -8343,14 +8434,14 @@ func file_wire_proto_init() {
 		return
 	}
 	file_wire_proto_msgTypes[14].OneofWrappers = []any{}
-	file_wire_proto_msgTypes[18].OneofWrappers = []any{}
+	file_wire_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   104,
+			NumMessages:   106,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -62,7 +62,7 @@ func Recover(ctx context.Context, cfg Config) (_ *meta.Remade, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	stores, err := engine.Stored()
+	stores, err := engine.Catalog().Stored()
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func startNode(t *testing.T, bodies []string) *node {
 	n := &node{search.New(manager, indexer.New(nil)), map[string][]byte{}}
 	for i, body := range bodies {
 		edit := shard.Edit{ID: fmt.Sprintf("d%03d", i), Body: []byte(body), Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", 1)}}}
-		results, err := shards.Update(t.Context(), shard.UpdateRequest{Copy: copyName, Trusted: true, Edits: []shard.Edit{edit}})
+		results, err := shards.Decide(t.Context(), shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{edit}})
 		if err = errors.Join(err, results[0].Err); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func startNode(t *testing.T, documents map[string]string) *search.Indexes {
 	}
 	for id, body := range documents {
 		edit := shard.Edit{ID: id, Body: []byte(body), Path: doc.Path{Start: 1, IDs: []string{fmt.Sprintf("%032x", 1)}}}
-		results, err := shards.Update(ctx, shard.UpdateRequest{Copy: copyName, Trusted: true, Edits: []shard.Edit{edit}})
+		results, err := shards.Decide(ctx, shard.DecideRequest{Copy: copyName, Edits: []shard.Edit{edit}})
 		if err = errors.Join(err, results[0].Err); err != nil {
 			t.Fatal(err)
 		}
