@@ -48,10 +48,10 @@ test: ## every test
 # clone that lacks so many commits tests everything.
 CONCURRENT = grep -qE '\bgo func|\.Go\(|synctest|httptest|t\.Parallel'
 RACE = $(shell git diff --quiet HEAD~10 HEAD~10 2>/dev/null || echo ./...; \
-	{ cut -d' ' -f1 cmd/tidy/testdata/goroutines.txt | xargs -n1 dirname; \
+	{ cut -d' ' -f1 test/tidy/testdata/goroutines.txt | xargs -n1 dirname; \
 	git diff --numstat -I'^[[:space:]]*//' HEAD~10 -- '*.go' 2>/dev/null | cut -f3 | xargs -n1 dirname | sort -u | \
 	while read -r d; do cat $$d/*_test.go 2>/dev/null | $(CONCURRENT) && echo $$d; done; } | \
-	grep -v '^cmd/' | sort -u | while read -r d; do ls $$d/*_test.go >/dev/null 2>&1 && echo ./$$d; done)
+	grep -v -e '^cmd/' -e '^test/' | sort -u | while read -r d; do ls $$d/*_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
 # One processor for each test binary: with more, the timers of a synctest bubble run on
 # two threads with one context of the race detector, whose stack then grows until the
@@ -62,7 +62,7 @@ race: ## the race detector where goroutines meet, and on what the last ten commi
 	$(RACETEST) $(RACE) ./cmd/divan/node
 
 race-all: ## every test under the race detector
-	$(RACETEST) ./...
+	$(RACETEST) ./... ./test/...
 
 nightly: ## what CI leaves out: all under the race detector, 500 simulated clusters, every fuzz target, power cuts, attacks
 	$(MAKE) race-all
@@ -72,57 +72,59 @@ nightly: ## what CI leaves out: all under the race detector, 500 simulated clust
 	$(MAKE) attack
 
 lint: ## golangci-lint, which has all of go vet, and dead code
-	go run -ldflags='-s -w' $(GOLANGCI) run ./...
-	@out=$$(go run $(DEADCODE) -test ./...) && test -z "$$out" || { echo "dead code:"; echo "$$out"; exit 1; }
+	go run -ldflags='-s -w' $(GOLANGCI) run ./... ./test/...
+	@out=$$(go run $(DEADCODE) -test ./... ./test/...) && test -z "$$out" || { echo "dead code:"; echo "$$out"; exit 1; }
 
 verify: ## what CI checks before the tests: format, module files, the console's files, lint
 	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	go mod tidy -diff
-	go run ./cmd/console check
+	go -C test mod tidy -diff
+	go run ./test/console check
 	$(MAKE) lint
 
 fix: ## repairs what verify finds, as far as a tool can
 	go mod tidy
-	go run $(GOLANGCI) run --fix ./...
-	go run $(GOLANGCI) fmt ./...
+	go -C test mod tidy
+	go run $(GOLANGCI) run --fix ./... ./test/...
+	go run $(GOLANGCI) fmt ./... ./test/...
 
 generate: ## the messages between nodes and of the metadata, from the .proto files
 	cd cluster/wire/wirepb && go run $(BUF) generate && sed -f service.sed -i wire_grpc.pb.go && gofmt -w wire_grpc.pb.go
 	cd cluster/meta/metapb && go run $(BUF) generate
 
 fuzz: ## every fuzz target for FUZZTIME each
-	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)
+	sh ./test/tidy/fuzz.sh $(FUZZTIME)
 
 crash: ## 1,000 power cuts of shards in memory, 8,000 of stores, and 20 killed processes
 	DIVAN_CRASHES=1000 go test -count=1 -run 'Crash|PowerCut' -timeout 60m ./storage/... ./shard/...
 	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
 
 sim: ## 500 simulated clusters with faults (SEEDS=20000: as many)
-	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -vet=off -timeout 12h -run Seeds ./cmd/sim
+	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -vet=off -timeout 12h -run Seeds ./test/sim
 
 replay: ## one simulated cluster 50 times, and how often it fails (SEED=4711, TIMES=200)
-	GOGC=800 GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 DIVAN_SIM_SEED=$(SEED) DIVAN_SIM_REPLAYS=$(TIMES) go test -count=1 -timeout 12h -run Seeds -v ./cmd/sim
+	GOGC=800 GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 DIVAN_SIM_SEED=$(SEED) DIVAN_SIM_REPLAYS=$(TIMES) go test -count=1 -timeout 12h -run Seeds -v ./test/sim
 
 chaos: build ## five processes in network namespaces, killed, cut off, slowed down and with full disks for 30 minutes (needs root)
-	go run ./cmd/chaos $(CHAOS)
+	go run ./test/chaos $(CHAOS)
 
 outage: build ## what requests take while one of three nodes is away (needs root)
-	go run ./cmd/chaos -outage -pause 20ms
+	go run ./test/chaos -outage -pause 20ms
 
 peers: build ## replicates with PouchDB and pouchdb-server in every direction (needs Node.js and the npm registry)
-	go run ./cmd/peers $(PEERS)
+	go run ./test/peers $(PEERS)
 
 console: ## the files of the web console, from httpapi/console/web
-	go run ./cmd/console build
+	go run ./test/console build
 
 browser: ## the web console in Chromium, which ./dev browser installs when there is none
-	DIVAN_REQUIRE_BROWSER=1 go test -count=1 -vet=off ./cmd/browser
+	DIVAN_REQUIRE_BROWSER=1 go test -count=1 -vet=off ./test/browser
 
 clients: build ## tries pouchdb-find, PouchDB's queries, nano, couchbackup and promtool on a server (needs Node.js, the npm registry and the Go proxy)
-	go run ./cmd/clients $(CLIENTS)
+	go run ./test/clients $(CLIENTS)
 
 attack: build ## an attacker and a clumsy operator against real processes, in about five minutes (a full disk needs root)
-	go run ./cmd/attack $(ATTACK)
+	go run ./test/attack $(ATTACK)
 
 model: ## random queries against models in memory, DIVAN_MODEL_MINUTES each (60); DIVAN_MODEL_SEED=n asks those of a failed round again
 	DIVAN_MODEL_MINUTES=$${DIVAN_MODEL_MINUTES:-60} go test -count=1 -timeout 0 -v -run 'RowsAgainstModel|SelectorsAgainstModel' ./cmd/divan/node/...

@@ -25,7 +25,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"divan/cmd/child"
+	"divan/cmd/divan/porttest"
 )
 
 // TestRefusals looks for one clear line and exit status 1.
@@ -356,7 +356,7 @@ func TestConfiguration(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	port, err := child.FreePort(t.Context())
+	port, err := porttest.Free(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

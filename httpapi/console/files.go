@@ -13,7 +13,7 @@ import (
 	"divan/httpapi/core"
 )
 
-// assets are the files that cmd/console makes of web/: index.html as it is, all else
+// assets are the files that test/console makes of web/: index.html as it is, all else
 // compressed.
 //
 //go:embed assets

@@ -10,7 +10,7 @@ import (
 )
 
 // Routes lists the files of the console. It fails when those that are part of the program
-// are not what cmd/console makes.
+// are not what test/console makes.
 func Routes() ([]core.Route, error) {
 	files, err := load()
 	if err != nil {

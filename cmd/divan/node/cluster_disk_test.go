@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"divan/cluster/wire/simnet"
-	"divan/cmd/child"
+	"divan/cmd/divan/porttest"
 )
 
 // freePort returns a port for a node that is started again.
 func freePort(t *testing.T) int {
 	t.Helper()
-	port, err := child.FreePort(t.Context())
+	port, err := porttest.Free(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
