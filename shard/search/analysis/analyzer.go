@@ -114,7 +114,7 @@ func named(name string, d syntax.Dialect) *Analyzer {
 		}
 	case "cjk":
 		a.pairs = true
-		a.before = []filter{width}
+		a.before = []filter{width()}
 		stop := slices.DeleteFunc(strings.Fields(englishStopWords), func(w string) bool { return w == "an" })
 		a.setStop(append(stop, "s", "t", "www"))
 	default:

@@ -7,15 +7,17 @@
 //
 //   - The tokenizers. The words of UAX #29 come from a table of classes and a loop of our
 //     own (class.go, standard.go), because indexing a large database passes hundreds
-//     of megabytes through it, and bleve's tokenizer makes a list of tokens with an
-//     allocation for each. Nor does it have Lucene's e-mail and classic grammars.
-//   - Pairs of Chinese, Japanese and Korean characters: bleve's filter works on a list.
-//   - Light stemmers of Bulgarian and Czech, and the folding of Greek, which bleve does
-//     not have.
+//     of megabytes through it, and those of libraries make a list of tokens with an
+//     allocation for each.
+//   - Pairs of Chinese, Japanese and Korean characters, for the same reason.
+//   - Light stemmers, Porter's stemmer and the normalisation of letters: written by the
+//     publications that they are from, with Lucene's limits, as rules in tables
+//     (change.go). The library that has them, bleve, is a whole search engine with a dozen
+//     modules; testdata/words.txt has what its analyzers made of words.
 //
-// What is bleve's: lists of stop words, light and Snowball stemmers, Polish, elision,
-// normalisation of Arabic, Persian, Hindi and German, the possessive, Porter's stemmer,
-// folding to ASCII and of widths.
+// Data: lists of stop words (stopwords), characters that are folded to ASCII
+// (folding.txt), letters of Indic scripts (indic.txt), and the table of the Polish
+// stemmer (polish.tbl.gz) are those of Lucene. Snowball's stemmers are a library.
 //
 // Where it differs from CouchDB: there is no stemmer for Armenian, Basque, Catalan,
 // Galician, Greek, Indonesian and Latvian, and no list of stop words for Latvian; brazilian

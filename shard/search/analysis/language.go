@@ -5,43 +5,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/analysis/char/asciifolding"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
-	"github.com/blevesearch/bleve/v2/analysis/lang/bg"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ca"
-	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
-	"github.com/blevesearch/bleve/v2/analysis/lang/cs"
-	"github.com/blevesearch/bleve/v2/analysis/lang/da"
-	"github.com/blevesearch/bleve/v2/analysis/lang/de"
-	"github.com/blevesearch/bleve/v2/analysis/lang/el"
-	"github.com/blevesearch/bleve/v2/analysis/lang/en"
-	"github.com/blevesearch/bleve/v2/analysis/lang/es"
-	"github.com/blevesearch/bleve/v2/analysis/lang/eu"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fa"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fi"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fr"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ga"
-	"github.com/blevesearch/bleve/v2/analysis/lang/gl"
-	"github.com/blevesearch/bleve/v2/analysis/lang/hi"
-	"github.com/blevesearch/bleve/v2/analysis/lang/hu"
-	"github.com/blevesearch/bleve/v2/analysis/lang/hy"
-	"github.com/blevesearch/bleve/v2/analysis/lang/id"
-	"github.com/blevesearch/bleve/v2/analysis/lang/in"
-	"github.com/blevesearch/bleve/v2/analysis/lang/it"
-	"github.com/blevesearch/bleve/v2/analysis/lang/nl"
-	"github.com/blevesearch/bleve/v2/analysis/lang/no"
-	"github.com/blevesearch/bleve/v2/analysis/lang/pl"
-	"github.com/blevesearch/bleve/v2/analysis/lang/pt"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ro"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
-	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
-	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
-	"github.com/blevesearch/bleve/v2/analysis/token/apostrophe"
-	"github.com/blevesearch/bleve/v2/analysis/token/elision"
-	"github.com/blevesearch/bleve/v2/analysis/token/porter"
 	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/hungarian"
 	"github.com/blevesearch/snowballstem/irish"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/romanian"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/turkish"
 
 	"divan/shard/search/syntax"
 )
@@ -65,37 +39,7 @@ func language(a *Analyzer, name string, d syntax.Dialect) *Analyzer {
 	return nil
 }
 
-// stopList adds one of bleve's lists of stop words.
-func (a *Analyzer) stopList(list []byte) {
-	a.setStop(listed(list))
-}
-
-// listed returns the words of one of bleve's lists.
-func listed(list []byte) []string {
-	words := analysis.NewTokenMap()
-	if err := words.LoadBytes(list); err != nil {
-		return nil // never, of bytes in memory
-	}
-	out := make([]string, 0, len(words))
-	for w := range words {
-		out = append(out, w)
-	}
-	return out
-}
-
-// through passes terms through a filter of bleve; what is no UTF-8 passes by.
-func through(f analysis.TokenFilter) filter {
-	return func(term []byte) []byte {
-		if len(term) == 0 || !utf8.Valid(term) {
-			return term
-		}
-		t := analysis.Token{Term: term}
-		f.Filter(analysis.TokenStream{&t})
-		return t.Term
-	}
-}
-
-// snowball makes a filter of a stemmer that bleve has no filter for.
+// snowball makes a filter of a stemmer of the Snowball project.
 func snowball(stem func(*snowballstem.Env) bool) filter {
 	return func(term []byte) []byte {
 		if !utf8.Valid(term) {
@@ -107,39 +51,30 @@ func snowball(stem func(*snowballstem.Env) bool) filter {
 	}
 }
 
-// elided removes articles with an apostrophe from the beginning of a term.
-func elided(articles []byte) filter {
-	words := analysis.NewTokenMap()
-	for _, w := range listed(articles) {
-		words.AddToken(w)
-	}
-	return through(elision.NewElisionFilter(words))
-}
-
 func romance(a *Analyzer, name string) bool {
 	switch name {
 	case "catalan":
-		a.before = []filter{elided(ca.CatalanArticles)}
-		a.stopList(ca.CatalanStopWords)
+		a.before = []filter{elided("d l m n s t")}
+		a.stopList("catalan")
 	case "french":
-		a.before = []filter{elided(fr.FrenchArticles)}
-		a.stopList(fr.FrenchStopWords)
-		a.after = []filter{through(fr.NewFrenchLightStemmerFilter())}
+		a.before = []filter{elided("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")}
+		a.stopList("french")
+		a.after = []filter{french()}
 	case "galician":
-		a.stopList(gl.GalicianStopWords)
+		a.stopList("galician")
 	case "italian":
-		a.before = []filter{elided(it.ItalianArticles)}
-		a.stopList(it.ItalianStopWords)
-		a.after = []filter{through(it.NewItalianLightStemmerFilterFilter())}
+		a.before = []filter{elided("c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d")}
+		a.stopList("italian")
+		a.after = []filter{italian()}
 	case "brazilian", "portuguese":
-		a.stopList(pt.PortugueseStopWords)
-		a.after = []filter{through(pt.NewPortugueseLightStemmerFilter())}
+		a.stopList("portuguese")
+		a.after = []filter{portuguese()}
 	case "romanian":
-		a.stopList(ro.RomanianStopWords)
-		a.after = []filter{through(ro.NewRomanianStemmerFilter())}
+		a.stopList("romanian")
+		a.after = []filter{snowball(romanian.Stem)}
 	case "spanish":
-		a.stopList(es.SpanishStopWords)
-		a.after = []filter{through(es.NewSpanishLightStemmerFilter())}
+		a.stopList("spanish")
+		a.after = []filter{spanish()}
 	default:
 		return false
 	}
@@ -149,32 +84,32 @@ func romance(a *Analyzer, name string) bool {
 func germanic(a *Analyzer, name string) bool {
 	switch name {
 	case "danish":
-		a.stopList(da.DanishStopWords)
-		a.after = []filter{through(da.NewDanishStemmerFilter())}
+		a.stopList("danish")
+		a.after = []filter{snowball(danish.Stem)}
 	case "dutch":
-		a.stopList(nl.DutchStopWords)
-		a.after = []filter{dutch(through(nl.NewDutchStemmerFilter()))}
+		a.stopList("dutch")
+		a.after = []filter{sparing(snowball(dutch.Stem))}
 	case "english":
-		a.before = []filter{through(en.NewPossessiveFilter())}
+		a.before = []filter{possessive}
 		a.setStop(strings.Fields(englishStopWords))
-		a.after = []filter{through(porter.NewPorterStemmer())}
+		a.after = []filter{porter()}
 	case "german":
-		a.stopList(de.GermanStopWords)
-		a.after = []filter{through(de.NewGermanNormalizeFilter()), through(de.NewGermanLightStemmerFilter())}
+		a.stopList("german")
+		a.after = []filter{german()}
 	case "norwegian":
-		a.stopList(no.NorwegianStopWords)
-		a.after = []filter{through(no.NewNorwegianStemmerFilter())}
+		a.stopList("norwegian")
+		a.after = []filter{snowball(norwegian.Stem)}
 	case "swedish":
-		a.stopList(sv.SwedishStopWords)
-		a.after = []filter{through(sv.NewSwedishStemmerFilter())}
+		a.stopList("swedish")
+		a.after = []filter{snowball(swedish.Stem)}
 	default:
 		return false
 	}
 	return true
 }
 
-// dutch spares the stemmer some words that it would get wrong.
-func dutch(stem filter) filter {
+// sparing spares the stemmer of Dutch some words that it would get wrong.
+func sparing(stem filter) filter {
 	return func(term []byte) []byte {
 		switch string(term) {
 		case "fiets", "bromfiets":
@@ -191,28 +126,28 @@ func dutch(stem filter) filter {
 func european(a *Analyzer, name string) bool {
 	switch name {
 	case "armenian":
-		a.stopList(hy.ArmenianStopWords)
+		a.stopList("armenian")
 	case "basque":
-		a.stopList(eu.BasqueStopWords)
+		a.stopList("basque")
 	case "finnish":
-		a.stopList(fi.FinnishStopWords)
-		a.after = []filter{through(fi.NewFinnishStemmerFilter())}
+		a.stopList("finnish")
+		a.after = []filter{snowball(finnish.Stem)}
 	case "greek":
 		a.before = []filter{greek}
-		a.stopList(el.GreekStopWords)
+		a.stopList("greek")
 	case "hungarian":
-		a.stopList(hu.HungarianStopWords)
-		a.after = []filter{through(hu.NewHungarianStemmerFilter())}
+		a.stopList("hungarian")
+		a.after = []filter{snowball(hungarian.Stem)}
 	case "irish":
-		a.before = []filter{elided(ga.IrishArticles)}
-		a.stopList(ga.IrishStopWords)
+		a.before = []filter{elided("d m b")}
+		a.stopList("irish")
 		a.after = []filter{snowball(irish.Stem)}
 	case "turkish":
 		// Case is folded by the language's rules, so not by the tokenizer.
 		a.keepsCase = true
-		a.before = []filter{through(apostrophe.NewApostropheFilter()), turkishLower}
-		a.stopList(tr.TurkishStopWords)
-		a.after = []filter{through(tr.NewTurkishStemmerFilter())}
+		a.before = []filter{beforeApostrophe, turkishLower}
+		a.stopList("turkish")
+		a.after = []filter{snowball(turkish.Stem)}
 	default:
 		return false
 	}
@@ -226,20 +161,18 @@ func turkishLower(term []byte) []byte {
 func eastern(a *Analyzer, name string) bool {
 	switch name {
 	case "bulgarian":
-		a.stopList(bg.BulgarianStopWords)
-		a.after = []filter{inRunes(bulgarian)}
+		a.stopList("bulgarian")
+		a.after = []filter{bulgarian()}
 	case "czech":
-		a.stopList(cs.CzechStopWords)
-		a.after = []filter{inRunes(czech)}
+		a.stopList("czech")
+		a.after = []filter{czech()}
 	case "latvian":
 	case "polish":
-		a.stopList(pl.PolishStopWords)
-		if stem, err := pl.NewPolishStemmerFilter(); err == nil { // its table is part of the program
-			a.after = []filter{through(stem)}
-		}
+		a.stopList("polish")
+		a.after = []filter{inRunes(polishTable().stem)}
 	case "russian":
-		a.stopList(ru.RussianStopWords)
-		a.after = []filter{through(ru.NewRussianStemmerFilter())}
+		a.stopList("russian")
+		a.after = []filter{snowball(russian.Stem)}
 	default:
 		return false
 	}
@@ -249,44 +182,28 @@ func eastern(a *Analyzer, name string) bool {
 func asian(a *Analyzer, name string) bool {
 	switch name {
 	case "arabic":
-		a.stopList(ar.ArabicStopWords)
-		a.after = []filter{through(ar.NewArabicNormalizeFilter()), through(ar.NewArabicStemmerFilter())}
+		a.stopList("arabic")
+		a.after = []filter{spelled(arabicLetters), arabic()}
 	case "chinese":
 		a.pairs = true
-		a.before = []filter{width}
-		a.after = []filter{ascii(through(porter.NewPorterStemmer()))}
+		a.before = []filter{width()}
+		a.after = []filter{ascii(porter())}
 	case "hindi":
-		a.before = []filter{through(in.NewIndicNormalizeFilter()), through(hi.NewHindiNormalizeFilter())}
-		a.stopList(hi.HindiStopWords)
-		a.after = []filter{through(hi.NewHindiStemmerFilter())}
+		a.before = []filter{indic(), spelled(hindiLetters)}
+		a.stopList("hindi")
+		a.after = []filter{hindi()}
 	case "indonesian":
-		a.stopList(id.IndonesianStopWords)
+		a.stopList("indonesian")
 	case "japanese", "thai":
 		a.pairs = true
-		a.before = []filter{width}
+		a.before = []filter{width()}
 	case "persian":
-		a.before = []filter{through(ar.NewArabicNormalizeFilter()), through(fa.NewPersianNormalizeFilter())}
-		a.stopList(fa.PersianStopWords)
+		a.before = []filter{spelled(arabicLetters), spelled(persianLetters)}
+		a.stopList("persian")
 	default:
 		return false
 	}
 	return true
-}
-
-// fold replaces letters by what is nearest to them in ASCII.
-func fold(term []byte) []byte {
-	if isASCII(term) {
-		return term
-	}
-	return asciifolding.New().Filter(term)
-}
-
-// width makes characters of full and half width common ones.
-func width(term []byte) []byte {
-	if isASCII(term) {
-		return term
-	}
-	return through(cjk.NewCJKWidthFilter())(term)
 }
 
 func isASCII(term []byte) bool {

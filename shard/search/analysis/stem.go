@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -47,45 +49,26 @@ func greek(term []byte) []byte {
 	})(term)
 }
 
-// ending is one that a stemmer takes away from terms that are longer than over.
-type ending struct {
-	over int
-	text string
-}
-
-// without returns the term without the first of the endings that it has.
-func without(term []rune, endings []ending) []rune {
-	for _, e := range endings {
-		if len(term) > e.over && endsIn(term, e.text) {
-			return term[:len(term)-utf8.RuneCountInString(e.text)]
-		}
-	}
-	return term
-}
-
 func endsIn(term []rune, text string) bool {
 	n := len(term) - utf8.RuneCountInString(text)
 	return n >= 0 && string(term[n:]) == text
 }
 
-// endingsOf returns the endings that terms longer than over lose.
-func endingsOf(over int, texts ...string) []ending {
-	out := make([]ending, 0, len(texts))
-	for _, t := range texts {
-		out = append(out, ending{over, t})
-	}
-	return out
-}
-
 // czech is the light stemmer of Dolamic and Savoy: cases and possessives.
-func czech(term []rune) []rune {
-	cases := append(endingsOf(7, "atech"), endingsOf(6, "ětem", "etem", "atům")...)
-	cases = append(cases, endingsOf(5, "ech", "ich", "ích", "ého", "ěmi", "emi", "ému", "ěte", "ete", "ěti", "eti", "ího", "iho", "ími",
-		"ímu", "imu", "ách", "ata", "aty", "ých", "ama", "ami", "ové", "ovi", "ými")...)
-	cases = append(cases, endingsOf(4, "em", "es", "ém", "ím", "ům", "at", "ám", "os", "us", "ým", "mi", "ou")...)
-	cases = append(cases, endingsOf(3, "a", "e", "i", "o", "u", "ů", "y", "á", "é", "í", "ý", "ě")...)
-	term = without(term, cases)
-	term = without(term, endingsOf(5, "ov", "in", "ův"))
+var czech = sync.OnceValue(func() filter {
+	cases := slices.Concat(
+		changes(7, "atech>"),
+		changes(6, "ětem> etem> atům>"),
+		changes(5, "ech> ich> ích> ého> ěmi> emi> ému> ěte> ete> ěti> eti> ího> iho> ími> ímu> imu> ách> ata> aty> ých> ama> ami> ové> ovi> ými>"),
+		changes(4, "em> es> ém> ím> ům> at> ám> os> us> ým> mi> ou>"),
+		changes(3, "a> e> i> o> u> ů> y> á> é> í> ý> ě>"),
+	)
+	possessives := changes(5, "ov> in> ův>")
+	return inRunes(func(term []rune) []rune { return czechSounds(apply(apply(term, cases), possessives)) })
+})
+
+// czechSounds undoes what endings do to the sounds before them.
+func czechSounds(term []rune) []rune {
 	n := len(term)
 	if n == 0 {
 		return term
@@ -109,19 +92,23 @@ func czech(term []rune) []rune {
 }
 
 // bulgarian is the light stemmer of Savoy: articles, plurals, and what sounds change.
-func bulgarian(term []rune) []rune {
-	if len(term) < 4 {
-		return term
-	}
-	if len(term) > 5 && endsIn(term, "ища") {
-		return term[:len(term)-3]
-	}
-	term = without(term, append(append(endingsOf(6, "ият"), endingsOf(5, "ът", "то", "те", "та", "ия")...), ending{4, "ят"}))
-	term = bulgarianPlural(term)
-	if len(term) > 3 && term[len(term)-1] == 'я' {
-		term = term[:len(term)-1]
-	}
-	term = without(term, endingsOf(3, "а", "о", "е"))
+var bulgarian = sync.OnceValue(func() filter {
+	articles := slices.Concat(changes(6, "ият>"), changes(5, "ът> то> те> та> ия>"), changes(4, "ят>"))
+	last, vowels := changes(3, "я>"), changes(3, "а> о> е>")
+	return inRunes(func(term []rune) []rune {
+		if len(term) < 4 {
+			return term
+		}
+		if len(term) > 5 && endsIn(term, "ища") {
+			return term[:len(term)-3]
+		}
+		term = bulgarianPlural(apply(term, articles))
+		return bulgarianSounds(apply(apply(term, last), vowels))
+	})
+})
+
+// bulgarianSounds undoes what endings do to the sounds before them.
+func bulgarianSounds(term []rune) []rune {
 	n := len(term)
 	switch {
 	case n > 4 && endsIn(term, "ен"):
