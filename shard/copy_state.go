@@ -55,10 +55,9 @@ type copyStates struct {
 	onUpdate    func(copy string)
 	onDesignDoc func(copy string)
 
-	clock      atomic.Uint64  // counts applied groups of all copies, see recentwrites.Writes
-	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
-	closing    chan struct{}  // closed by close
-	wg         sync.WaitGroup // writers, running compactions and clones, holders of copy states
+	clock   atomic.Uint64  // counts applied groups of all copies, see recentwrites.Writes
+	closing chan struct{}  // closed by close
+	wg      sync.WaitGroup // writers, running compactions and clones, holders of copy states
 
 	mu         sync.RWMutex
 	closed     bool

@@ -71,7 +71,7 @@ func (t *decideTask) begin() { t.results = make([]EditResult, len(t.edits)) }
 // edit implements editRules.
 func (t *decideTask) edit(p *editPlan, i int) error {
 	e, res := &t.edits[i], &t.results[i]
-	if isLocal(e.ID) {
+	if doc.IsLocal(e.ID) {
 		if res.Rev, res.Err = p.local(e); res.Err == nil && !t.req.NoPath {
 			res.Path = doc.Path{IDs: []string{res.Rev.ID}}
 		}

@@ -20,8 +20,8 @@ import (
 //   - No reader has seen anything of a lost group, whose sequences are given
 //     out again: a reader waits for durability with its pin, and failed with
 //     the copyState.
-//   - Only requests that wait to be submitted have read without waiting; the
-//     mark in copyStates.reopenedTS makes them read again.
+//   - Edits read without waiting, and keep the store pinned from before that until they
+//     are answered: none of the failed store is submitted to this one.
 //   - The writer of c, whose memory may be of a lost group, has ended.
 //
 // It opens files, so it is called without locks.
@@ -62,7 +62,6 @@ func (s *copyStates) replaceState(c *copyState, store *storage.Store) bool {
 	if c.mu.active || c.users > len(c.mu.watchers) {
 		return false
 	}
-	s.reopenedTS.Store(s.clock.Add(1))
 	delete(s.copies, c.name)
 	if c.users == 0 {
 		return true

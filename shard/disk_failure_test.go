@@ -159,8 +159,8 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-// A request that read what a failed group wrote, and is submitted when the copy
-// goes on without it, is decided on what is there then.
+// A request that has read what a failed group wrote keeps the store that failed: it gets the
+// error of that one, and the copy goes on without what was lost when the request has ended.
 func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var disk fullDisk
@@ -182,21 +182,23 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 		if err := late.prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		late.open.Close()
 		if late.results[0].Err != nil {
 			t.Fatalf("the round was not applied yet: %+v", late.results)
 		}
 		pass(2 * delay)
 		disk.full.Store(room)
 		pass(3 * time.Second)
-		late.open = n.openCopy()
-		defer late.open.Close()
-		if err = n.states.submit(ctx, late.open.store, late, false); !isStale(err) {
+		if err = n.states.submit(ctx, late.open.store, late, false); err == nil || isStale(err) {
 			t.Errorf("what was prepared before the failure: %v", err)
 		}
-		err = late.run(ctx)
-		if r := late.results[0]; err != nil || !fault.Is(r.Err, fault.Conflict) {
-			t.Errorf("an edit of a document that was lost: %v %+v", err, r)
+		if res, err := n.Decide(ctx, req); err == nil {
+			t.Errorf("the copy goes on while a request has the store that failed: %+v", res)
+		}
+		late.open.Close()
+		pass(3 * time.Second)
+		res, err = n.Decide(ctx, req)
+		if err != nil || !fault.Is(res[0].Err, fault.Conflict) {
+			t.Errorf("an edit of a document that was lost: %v %+v", err, res)
 		}
 		if got := n.show("a"); got != "missing" {
 			t.Error(got)

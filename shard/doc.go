@@ -5,7 +5,7 @@
 // # A write
 //
 // The goroutine of a request reads the documents it edits, decides the edits in
-// memory (update_plan.go, decide.go, doc_state.go: pure), asks validation
+// memory (edit_plan.go, decision.go, doc_state.go: pure), asks validation
 // functions, and queues. The one writer of the copy takes what waits, puts it
 // into one batch, a group commit, applies it, and goes on with the next while
 // the finisher waits until the last is on disk, publishes its sequence and

@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"strings"
-
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -120,9 +118,6 @@ func (t *touchedDocs) state(id string, fresh bool) (*docState, error) {
 	}
 	return s, nil
 }
-
-// isLocal reports whether an id is that of a local document.
-func isLocal(id string) bool { return strings.HasPrefix(id, localPrefix) }
 
 // errPurged refuses an edit whose revision has been purged here. Only the
 // sender can know whether its edit is older than the purge. One that brings the

@@ -62,7 +62,7 @@ func (t *followTask) begin() { t.refused = make([]error, len(t.edits)) }
 // edit implements editRules.
 func (t *followTask) edit(p *editPlan, i int) error {
 	e := &t.edits[i]
-	if isLocal(e.ID) {
+	if doc.IsLocal(e.ID) {
 		_, t.refused[i] = p.local(e)
 		return nil
 	}

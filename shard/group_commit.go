@@ -57,8 +57,6 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 		early = early || j.early
 	}
 	store := jobs[0].store
-	// The store first: one that was opened again since the failure would get what was
-	// decided on groups that are lost.
 	err := c.pinFor(store, early)
 	if err == nil {
 		if err = c.failure(); err != nil && early {
@@ -80,6 +78,14 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 			stale = append(stale, j)
 		}
 	}
+	if len(g.jobs) == 0 { // nothing to wait for: a stalled store would hold the requests
+		if early {
+			c.states.engine.Release(store)
+		}
+		answerAll(stale, errStale)
+		return
+	}
+	answerAll(stale, errStale) // the others have the store pinned, or the group has
 	if err := g.apply(); err != nil {
 		c.purged.reset() // what it learned in this group was not written
 		if cause := store.Err(); cause != nil {
@@ -94,7 +100,6 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 			j.answer(g.errs[i])
 		}
 	}
-	answerAll(stale, errStale) // not before: they may be all that has the store pinned
 	syncs <- g
 }
 

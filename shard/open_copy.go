@@ -10,7 +10,8 @@ import (
 // directory does not become that of another copy, until Close. A write has one from its
 // admission to its answer. Its own goroutine reads from the store, and the writer and
 // the finisher of the copy use it for the group that the request is in, as the request
-// is answered after them. The zero value is no copy.
+// is answered after them; a group with a request that is answered before it is durable
+// (Delayed) pins the store for itself. The zero value is no copy.
 type OpenCopy struct {
 	states *copyStates
 	store  *storage.Store

@@ -143,7 +143,7 @@ func (g *groupCommit) purgedEdits(edits []Edit, made func(i int) (doc.Rev, bool)
 	for i := range edits {
 		e := &edits[i]
 		rev, ok := made(i)
-		if !ok || isLocal(e.ID) {
+		if !ok || doc.IsLocal(e.ID) {
 			continue
 		}
 		if err := log.index.load(g.store); err != nil {

@@ -38,7 +38,7 @@ func (v *validator) find(ctx context.Context, l *Local) (err error) {
 		return nil
 	}
 	for i := range v.req.Edits {
-		if id := v.req.Edits[i].ID; !strings.HasPrefix(id, designPrefix) && !strings.HasPrefix(id, localPrefix) {
+		if id := v.req.Edits[i].ID; !strings.HasPrefix(id, designPrefix) && !doc.IsLocal(id) {
 			v.ask, err = l.validator(ctx, v.req.Copy, v.req.DB)
 			return err
 		}

@@ -45,7 +45,7 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
 		Partitioned: s.id.Partitioned, Belongs: o.Belongs, Files: fillFiles{s},
 		Looked: func(docs, copied int) error {
-			if err := errors.Join(checkPlace(&s.handle), checkPlace(&src.s.handle), s.Err(), src.s.Err(), s.env.space.Err()); err != nil {
+			if err := errors.Join(s.Dropped(), src.s.Dropped(), s.Err(), src.s.Err(), s.env.space.Err()); err != nil {
 				return err
 			}
 			return o.Looked(docs, copied)
@@ -58,14 +58,6 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 		batch: prev.batch + 1, counters: filled.Counters, last: filled.Last, origins: origins,
 		docs: topBlocksOf(filled.Docs), seqs: topBlocksOf(filled.Seqs),
 	}}, nil
-}
-
-// checkPlace returns fault.NoCopy when the store was dropped while it is in use.
-func checkPlace(s *handle) error {
-	if open, dropped := s.cache.lookup(s.name); open == nil || dropped {
-		return noStore()
-	}
-	return nil
 }
 
 // topBlocksOf makes the top level of blocks in their order.

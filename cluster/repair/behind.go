@@ -2,7 +2,6 @@ package repair
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -129,7 +128,7 @@ func (s *Siblings) askAhead(ctx context.Context, at int, refused []shard.Edit, s
 	type answer struct {
 		other int
 		ahead []int
-		err   error
+		errs  []error
 	}
 	ctx, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	var asking sync.WaitGroup
@@ -143,8 +142,8 @@ func (s *Siblings) askAhead(ctx context.Context, at int, refused []shard.Edit, s
 		}
 		pending++
 		asking.Go(func() {
-			ahead, err := s.Copies[other].ahead(ctx, refused, suspects)
-			inbox <- answer{other, ahead, err}
+			ahead, errs := s.Copies[other].ahead(ctx, refused, suspects)
+			inbox <- answer{other, ahead, errs}
 		})
 	}
 	soon := time.NewTimer(s.Patience)
@@ -157,21 +156,27 @@ func (s *Siblings) askAhead(ctx context.Context, at int, refused []shard.Edit, s
 		case a := <-inbox:
 			pending--
 			ahead[a.other] = a.ahead
-			if a.err == nil {
+			if len(a.errs) == 0 {
 				known++
-			} else {
-				errs = append(errs, a.err)
 			}
+			errs = append(errs, a.errs...)
 		case <-soon.C:
 			late = true
 		}
+	}
+	// What others have refused meanwhile counts as well: it may tell of a newer map.
+	cancel()
+	asking.Wait()
+	close(inbox)
+	for a := range inbox {
+		ahead[a.other], errs = a.ahead, append(errs, a.errs...)
 	}
 	return ahead, errs
 }
 
 // ahead returns those of some edits for which the copy knows the revision that
 // the client named, or that the document is deleted. With an error there may be more.
-func (e *End) ahead(ctx context.Context, edits []shard.Edit, suspects []int) (out []int, failure error) {
+func (e *End) ahead(ctx context.Context, edits []shard.Edit, suspects []int) (out []int, errs []error) {
 	var named, unnamed []int
 	var ids []string
 	for _, i := range suspects {
@@ -188,7 +193,7 @@ func (e *End) ahead(ctx context.Context, edits []shard.Edit, suspects []int) (ou
 				out = append(out, named[k])
 			}
 		}
-		failure = err
+		errs = appendError(errs, err)
 	}
 	if len(unnamed) > 0 {
 		rows, err := replica.DocsByID.On(ctx, e.Copy, replica.DocsByIDRequest{Copy: e.Name, IDs: ids})
@@ -197,9 +202,17 @@ func (e *End) ahead(ctx context.Context, edits []shard.Edit, suspects []int) (ou
 				out = append(out, unnamed[k])
 			}
 		}
-		failure = errors.Join(failure, err)
+		errs = appendError(errs, err)
 	}
-	return out, failure
+	return out, errs
+}
+
+// appendError appends an error that is one.
+func appendError(errs []error, err error) []error {
+	if err == nil {
+		return errs
+	}
+	return append(errs, err)
 }
 
 // SettlePurged deals with revisions that the target did not take over because they

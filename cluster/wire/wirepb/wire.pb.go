@@ -31,7 +31,7 @@ type Op int32
 const (
 	Op_NONE             Op = 0
 	Op_ASK              Op = 1  // AskRequest, Bytes
-	Op_DECIDE           Op = 2  // DecideRequest, EditResults
+	Op_DECIDE           Op = 35 // DecideRequest, EditResults
 	Op_FOLLOW           Op = 34 // FollowRequest, FollowResults
 	Op_OPEN             Op = 3  // OpenRequest, Doc
 	Op_OPEN_REVS        Op = 4  // OpenRevsRequest, RevResults
@@ -66,7 +66,7 @@ var (
 	Op_name = map[int32]string{
 		0:  "NONE",
 		1:  "ASK",
-		2:  "DECIDE",
+		35: "DECIDE",
 		34: "FOLLOW",
 		3:  "OPEN",
 		4:  "OPEN_REVS",
@@ -96,7 +96,7 @@ var (
 	Op_value = map[string]int32{
 		"NONE":             0,
 		"ASK":              1,
-		"DECIDE":           2,
+		"DECIDE":           35,
 		"FOLLOW":           34,
 		"OPEN":             3,
 		"OPEN_REVS":        4,
@@ -7619,7 +7619,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tanonymous\x18\x02 \x01(\bR\tanonymous\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xb1\x02\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xbd\x02\n" +
 	"\rDecideRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12&\n" +
 	"\x05edits\x18\x02 \x03(\v2\x10.divan.wire.EditR\x05edits\x12\x1b\n" +
@@ -7631,7 +7631,8 @@ const file_wire_proto_rawDesc = "" +
 	"\adelayed\x18\b \x01(\bR\adelayed\x12\x17\n" +
 	"\ano_path\x18\n" +
 	" \x01(\bR\x06noPath\x12\x16\n" +
-	"\x06insist\x18\f \x01(\bR\x06insist\"\xc6\x01\n" +
+	"\x06insist\x18\f \x01(\bR\x06insistJ\x04\b\t\x10\n" +
+	"J\x04\b\v\x10\f\"\xc6\x01\n" +
 	"\n" +
 	"EditResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12$\n" +
@@ -8140,12 +8141,12 @@ const file_wire_proto_rawDesc = "" +
 	"\aFindRow\x12\x12\n" +
 	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\fR\x03doc*\x89\x03\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\x95\x03\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
 	"\n" +
-	"\x06DECIDE\x10\x02\x12\n" +
+	"\x06DECIDE\x10#\x12\n" +
 	"\n" +
 	"\x06FOLLOW\x10\"\x12\b\n" +
 	"\x04OPEN\x10\x03\x12\r\n" +
@@ -8177,7 +8178,7 @@ const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\x06SEARCH\x10\x1f\x12\x0f\n" +
 	"\vSEARCH_INFO\x10 \x12\x11\n" +
-	"\rINDEX_CLEANUP\x10!*C\n" +
+	"\rINDEX_CLEANUP\x10!\"\x04\b\x02\x10\x02\"\x04\b\v\x10\v*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +

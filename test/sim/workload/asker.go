@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"divan/cmd/sim/history"
+	"divan/test/sim/history"
 )
 
 // asker sends the requests of a client through random nodes, and notes what fails.
