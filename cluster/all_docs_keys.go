@@ -93,7 +93,7 @@ func (d *listings) Winners(ctx context.Context, ids []string) ([]shard.Row, erro
 	return k.rows, err
 }
 
-// look finds the rows of the first of some keys, of as many as maxBytes has room for
+// look finds the rows of the first of some keys, of as many as maxBytes has space for
 // their documents; 0: no bound.
 func (k *keyed) look(keys []string, maxBytes int) error {
 	k.rows = make([]shard.Row, len(keys))

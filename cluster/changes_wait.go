@@ -152,7 +152,7 @@ func (f *Feed) follow(all []placed) error {
 
 // question is the request for the positions of the copies of all parts.
 type question struct {
-	answer chan []placed // has room for one
+	answer chan []placed // has space for one
 	stop   context.CancelFunc
 }
 

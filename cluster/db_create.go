@@ -16,7 +16,7 @@ import (
 // CreateDB makes a database; when it returns, its copies on this node can be
 // used. Refusals: fault.IllegalDatabaseName, fault.DatabaseNameTooLong,
 // fault.BadRequest for options that cannot be, fault.Exists,
-// fault.InsufficientStorage when no other node could have room, and
+// fault.InsufficientStorage when no other node could have space, and
 // fault.Unavailable without a majority for metadata, or when it is not known
 // what came of it.
 func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions) error {
@@ -158,12 +158,12 @@ func PlaceOn(node string, m *meta.Meta) func(name string) ring.Replica {
 	}
 }
 
-// maxHearing is how many requests wait for newer maps at once; they hold room that requests
+// maxHearing is how many requests wait for newer maps at once; they hold space that requests
 // to other databases need.
 const maxHearing = 64
 
 // heard waits, for a little, until this node knows the map of that generation: others may
-// wait for the room that this takes. When it has waited in vain for one, it does not wait
+// wait for the space that this takes. When it has waited in vain for one, it does not wait
 // as long again until it hears of that.
 func (c *Coordinator) heard(ctx context.Context, generation uint64) error {
 	h := &c.handles.hearing

@@ -176,7 +176,7 @@ type fullDisk struct{ ownCopies }
 
 func (fullDisk) DiskFull() error { return errFull() }
 
-// TestCreateKnowsThatTheDiskIsFull: a node alone does not propose a database that it has no room
+// TestCreateKnowsThatTheDiskIsFull: a node alone does not propose a database that it has no space
 // for; one of several does, as others may have some.
 func TestCreateKnowsThatTheDiskIsFull(t *testing.T) {
 	for _, nodes := range []int{1, 3} {

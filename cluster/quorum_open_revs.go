@@ -23,21 +23,21 @@ import (
 // whose Doc is nil when it is not stored. A revision that is named twice is
 // answered once, at its first place.
 //
-// With Memory all revisions together have room there before they are read: a few
+// With Memory all revisions together have space there before they are read: a few
 // MB are tried first, then four times as much each time.
 func (d *docReads) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
 	if o.Memory == nil {
 		return d.openRevs(ctx, o)
 	}
-	room := memory.InSteps(o.Memory)
-	defer room.Reduce(0)
+	space := memory.InSteps(o.Memory)
+	defer space.Reduce(0)
 	for o.MaxBytes = revsBytes; ; {
 		out, err := d.openRevs(ctx, o)
 		if !fault.Is(err, fault.RequestTooLarge) || o.MaxBytes >= maxRevsBytes {
 			return out, err
 		}
-		room.Reduce(0)
-		if o.MaxBytes, err = moreRoom(&room, o.MaxBytes); err != nil {
+		space.Reduce(0)
+		if o.MaxBytes, err = moreSpace(&space, o.MaxBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -48,11 +48,11 @@ const (
 	maxRevsBytes = 1 << 40 // beyond what the memory of any node counts
 )
 
-// moreRoom takes room for more than so many bytes: four times as many, or what there is but for
+// moreSpace takes space for more than so many bytes: four times as many, or what there is but for
 // less than 1 MB.
-func moreRoom(room *memory.Steps, bytes int) (taken int, err error) {
+func moreSpace(space *memory.Steps, bytes int) (taken int, err error) {
 	for more := 3 * bytes; more >= revsBytes/8; more /= 2 {
-		if err = room.Add(bytes + more); err == nil {
+		if err = space.Add(bytes + more); err == nil {
 			return bytes + more, nil
 		}
 	}

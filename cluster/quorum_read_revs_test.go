@@ -122,20 +122,20 @@ func TestRevisionsWithinBytes(t *testing.T) {
 				}
 			}
 			large := tc.want > 3
-			room := held{limit: 40 * size}
-			tc.o.Memory, tc.o.MaxBytes = &room, 0
+			space := held{limit: 40 * size}
+			tc.o.Memory, tc.o.MaxBytes = &space, 0
 			got, err := d.OpenRevs(t.Context(), tc.o)
 			for i := range got {
 				if got[i].Doc == nil || len(got[i].Doc.Body) != len(body) {
 					t.Errorf("%+v: revision %s has %v", tc.o, got[i].Rev, got[i].Doc)
 				}
 			}
-			if err != nil || len(got) != tc.want || room.bytes != 0 || large != (room.most > 0) {
-				t.Errorf("%+v: %d revisions, %v; %+v", tc.o, len(got), err, room)
+			if err != nil || len(got) != tc.want || space.bytes != 0 || large != (space.most > 0) {
+				t.Errorf("%+v: %d revisions, %v; %+v", tc.o, len(got), err, space)
 			}
-			if room.limit = 3 * size; large {
-				if got, err := d.OpenRevs(t.Context(), tc.o); !errors.Is(err, errNoRoom) || got != nil || room.bytes != 0 {
-					t.Errorf("%+v without memory: %d revisions, %v; %+v", tc.o, len(got), err, room)
+			if space.limit = 3 * size; large {
+				if got, err := d.OpenRevs(t.Context(), tc.o); !errors.Is(err, errNoSpace) || got != nil || space.bytes != 0 {
+					t.Errorf("%+v without memory: %d revisions, %v; %+v", tc.o, len(got), err, space)
 				}
 			}
 		}
@@ -145,11 +145,11 @@ func TestRevisionsWithinBytes(t *testing.T) {
 // held counts memory up to a limit.
 type held struct{ bytes, most, limit int }
 
-var errNoRoom = errors.New("no room")
+var errNoSpace = errors.New("no space")
 
 func (h *held) Hold(n int) error {
 	if h.bytes+n > h.limit {
-		return errNoRoom
+		return errNoSpace
 	}
 	h.bytes += n
 	h.most = max(h.most, h.bytes)

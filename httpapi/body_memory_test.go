@@ -95,9 +95,9 @@ func TestInflatedDocument(t *testing.T) {
 	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
 }
 
-// TestLargeBodiesLeaveRoom: large bodies under way, from any clients and however slow,
+// TestLargeBodiesLeaveSpace: large bodies under way, from any clients and however slow,
 // keep no small one out.
-func TestLargeBodiesLeaveRoom(t *testing.T) {
+func TestLargeBodiesLeaveSpace(t *testing.T) {
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "12600000"}})
 	s.text(201, "PUT", "/db", nil)
 	answered := make(chan int) // each large body takes four times 1 MiB

@@ -154,7 +154,7 @@ func TestMemoryOfWindows(t *testing.T) {
 }
 
 // TestLargeDocumentsBehindSmallOnes: a window that is chosen by the size of small documents is cut
-// short before large ones; the answer is whole, also where there is no room for a window.
+// short before large ones; the answer is whole, also where there is no space for a window.
 func TestLargeDocumentsBehindSmallOnes(t *testing.T) {
 	storagetest.SkipShort(t)
 	for _, values := range []config.Values{nil, {"chttpd": {"max_body_memory": "16000000"}}} {
@@ -298,7 +298,7 @@ func TestHeldAnswerThatNeverFits(t *testing.T) {
 }
 
 // TestMemoryOfLargeEntry: an entry of _bulk_get of any size is counted while it waits for its
-// client, and those that were read with it are read again; one without room is refused alone.
+// client, and those that were read with it are read again; one without space is refused alone.
 func TestMemoryOfLargeEntry(t *testing.T) {
 	storagetest.SkipShort(t)
 	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "40000000"}})

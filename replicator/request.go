@@ -152,7 +152,7 @@ func (r *Requests) newJob(q *Request, slot int, term uint64) *job {
 
 // addOrJoin has a job of a request run, unless there is one already that does the
 // same: that one is returned then. One of the same account with other passwords
-// or proxies makes room.
+// or proxies makes space.
 func (r *Requests) addOrJoin(j *job) (*job, error) {
 	for {
 		there := r.jobs.add(j)

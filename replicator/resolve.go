@@ -55,7 +55,7 @@ func (s *Documents) resolve(ctx context.Context) {
 		}
 		due, next := s.due(time.Now(), cap(free)-len(free))
 		for _, d := range due {
-			free <- struct{}{} // there is room: no other goroutine takes any
+			free <- struct{}{} // there is space: no other goroutine takes any
 			reading.Go(func() {
 				defer func() { <-free; s.poke() }()
 				s.resolveOne(ctx, d)

@@ -41,7 +41,7 @@ func (t *Table) Create(ctx context.Context, source *job.Source) (id string, err 
 	})
 }
 
-// admit refuses a job that there is already, or for which there is no room. It returns the
+// admit refuses a job that there is already, or for which there is no space. It returns the
 // version of the record that the job takes the place of: one of a split that is complete,
 // when the shard is there again.
 func (t *Table) admit(source *job.Source) (version uint64, err error) {
@@ -90,7 +90,7 @@ func (t *Table) forgotten(ctx context.Context, id string) bool {
 	}
 }
 
-// dropEnded makes room for one more job among those that are kept when they have ended.
+// dropEnded makes space for one more job among those that are kept when they have ended.
 func (t *Table) dropEnded(ctx context.Context) error {
 	ended := slices.DeleteFunc(t.entries(), func(e entry) bool { return !e.job.Ended() || e.job.Removed })
 	if len(ended) < maxEnded {

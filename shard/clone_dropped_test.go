@@ -45,7 +45,7 @@ func TestFillOfDropped(t *testing.T) {
 	}
 }
 
-// limitedFS says how much room there is on the disk.
+// limitedFS says how much space there is on the disk.
 type limitedFS struct {
 	vfs.FS
 	free atomic.Uint64

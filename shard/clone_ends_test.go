@@ -18,7 +18,7 @@ import (
 	"divan/storage/storagetest"
 )
 
-// A full disk ends a clone with the error that says so; with room again the next one
+// A full disk ends a clone with the error that says so; with space again the next one
 // goes on.
 func TestCloneRangeOnAFullDisk(t *testing.T) {
 	eachWay(t, func(t *testing.T, way int32) {
@@ -43,7 +43,7 @@ func TestCloneRangeOnAFullDisk(t *testing.T) {
 			if _, err := n.Clones.Range(ctx, o); !fault.Is(err, fault.InsufficientStorage) {
 				t.Fatalf("the disk is full: %v", err)
 			}
-			disk.full.Store(room)
+			disk.full.Store(space)
 			pass(3 * time.Second)
 		}
 		n.cloneHalves(t, 5000)

@@ -230,7 +230,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 
 // A failed sync stops the copy, with a clear error and without showing what
 // may be lost; what was durable before is not shown either by a store that has
-// stopped, until it is opened again (TestWritesGoOnWhenThereIsRoom).
+// stopped, until it is opened again (TestWritesGoOnWhenThereIsSpace).
 func TestFailedSyncStopsTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow slowSync

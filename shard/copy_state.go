@@ -24,7 +24,7 @@ type copyState struct {
 	states  *copyStates
 	name    string
 	durable *durableSequence
-	wake    chan struct{} // room for one: the queue is not empty any more
+	wake    chan struct{} // space for one: the queue is not empty any more
 
 	users int // holders of acquire and watchers; guarded by copyStates.mu
 

@@ -46,7 +46,7 @@ func (s *copyStates) resume(c *copyState, store *storage.Store) bool {
 	return true
 }
 
-// replaceState makes room for a new copyState instead of c, whose watchers go on with
+// replaceState makes space for a new copyState instead of c, whose watchers go on with
 // it.
 func (s *copyStates) replaceState(c *copyState, store *storage.Store) bool {
 	s.mu.Lock()

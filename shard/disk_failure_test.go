@@ -21,7 +21,7 @@ import (
 	"divan/storage/fault"
 )
 
-// fullDisk is a file system on which the logs find no room while full is one of
+// fullDisk is a file system on which the logs find no space while full is one of
 // the ways below.
 type fullDisk struct {
 	full  atomic.Int32
@@ -29,7 +29,7 @@ type fullDisk struct {
 }
 
 const (
-	room      int32 = iota
+	space     int32 = iota
 	syncFails       // what was written is there when the log is read again
 	writeFails
 	nothingFits // files may be made, but get no content
@@ -43,7 +43,7 @@ func (d *fullDisk) fs(under vfs.FS) vfs.FS {
 		if !strings.HasSuffix(op.Path, ".log") {
 			return nil
 		}
-		way := room
+		way := space
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
 			way = syncFails
@@ -51,7 +51,7 @@ func (d *fullDisk) fs(under vfs.FS) vfs.FS {
 			way = writeFails
 		default:
 		}
-		if way == room || d.full.Load() != way {
+		if way == space || d.full.Load() != way {
 			return nil
 		}
 		if delay := d.delay.Load(); delay > 0 {
@@ -87,8 +87,8 @@ func (n *node) put(id string) (rev string, err error) {
 }
 
 // A copy on a disk that is full for a while takes writes again when there is
-// room, with all that was acknowledged, and the log tells of it once.
-func TestWritesGoOnWhenThereIsRoom(t *testing.T) {
+// space, with all that was acknowledged, and the log tells of it once.
+func TestWritesGoOnWhenThereIsSpace(t *testing.T) {
 	eachWay(t, func(t *testing.T, way int32) {
 		t.Helper()
 		core, lines := observer.New(zap.InfoLevel)
@@ -110,10 +110,10 @@ func TestWritesGoOnWhenThereIsRoom(t *testing.T) {
 				}
 				pass(time.Second)
 			}
-			disk.full.Store(room)
+			disk.full.Store(space)
 			pass(3 * time.Second)
 			if _, err := n.put(fmt.Sprint("new", period)); err != nil {
-				t.Fatalf("there is room: %v", err)
+				t.Fatalf("there is space: %v", err)
 			}
 			if d, err := n.get(OpenRequest{ID: fmt.Sprint("new", period), LocalSeq: true}); err != nil || d.LocalSeq <= was {
 				t.Errorf("%+v %v after sequence %d", d, err, was)
@@ -131,7 +131,7 @@ func TestWritesGoOnWhenThereIsRoom(t *testing.T) {
 
 // Who only reads does not have to wait for a write either, and the copy is at
 // rest then.
-func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
+func TestReadsGoOnWhenThereIsSpace(t *testing.T) {
 	eachWay(t, func(t *testing.T, way int32) {
 		t.Helper()
 		var disk fullDisk
@@ -145,7 +145,7 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 		}}); err == nil {
 			t.Fatal(res)
 		}
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(3 * time.Second)
 		if got := n.feed(ChangesRequest{}); len(got) == 0 || !strings.HasPrefix(got[0], "1 a ") {
 			t.Errorf("%q", got)
@@ -186,7 +186,7 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 			t.Fatalf("the round was not applied yet: %+v", late.results)
 		}
 		pass(2 * delay)
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(3 * time.Second)
 		if err = n.states.submit(ctx, late.open.store, late, false); err == nil || isStale(err) {
 			t.Errorf("what was prepared before the failure: %v", err)
@@ -246,11 +246,11 @@ func TestWatchAcrossAFailure(t *testing.T) {
 		if _, _, err := n.Position(t.Context(), copyName); (err == nil) != (way != syncFails) {
 			t.Errorf("the copy that has stopped says where it is: %v", err)
 		}
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(3 * time.Second)
 		before := told.Load()
 		if _, seq, err := n.Position(t.Context(), copyName); err != nil || seq == 0 {
-			t.Errorf("there is room: %d %v", seq, err)
+			t.Errorf("there is space: %d %v", seq, err)
 		}
 		// Where nothing of the failed group is left, nothing has moved either.
 		if signaled(way == syncFails, "when the copy goes on"); told.Load() != before && way != syncFails || told.Load() == before && way == syncFails {
@@ -273,7 +273,7 @@ func TestWatchAcrossAFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(3 * time.Second)
 		n.must(n.edit("c", "", "{}"))
 		signaled(true, "after a write")
@@ -299,7 +299,7 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 		if _, err := n.put("lost"); err == nil {
 			t.Fatal("written on a full disk")
 		}
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(time.Hour)
 		if err := n.states.waitDurable(t.Context(), copyName, 2); n.states.reopen(c) || !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("the failed store is in use: %v", err)
@@ -402,10 +402,10 @@ func fillDisk(t *testing.T, seed uint64) {
 		pass(time.Duration(rng.IntN(1000)) * time.Millisecond)
 		disk.full.Store(1 + rng.Int32N(3))
 		pass(time.Duration(rng.IntN(4000)) * time.Millisecond)
-		disk.full.Store(room)
+		disk.full.Store(space)
 		pass(2500 * time.Millisecond)
-		if _, err := n.LocalDocs.Put(ctx, copyName, "_local/room", doc.Rev{}, []byte("{}")); err != nil {
-			t.Errorf("there is room: %v", err)
+		if _, err := n.LocalDocs.Put(ctx, copyName, "_local/space", doc.Rev{}, []byte("{}")); err != nil {
+			t.Errorf("there is space: %v", err)
 		}
 	}
 	stop()
@@ -414,14 +414,14 @@ func fillDisk(t *testing.T, seed uint64) {
 	n.check()
 }
 
-// littleRoom is a file system that tells of little room while it is set.
-type littleRoom struct {
+// littleSpace is a file system that tells of little space while it is set.
+type littleSpace struct {
 	vfs.FS
 	on atomic.Bool
 }
 
 // GetDiskUsage implements vfs.FS.
-func (f *littleRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
+func (f *littleSpace) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	usage := vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1 << 30}
 	if f.on.Load() {
 		usage.AvailBytes = 32 << 20
@@ -429,10 +429,10 @@ func (f *littleRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return usage, nil
 }
 
-// Compaction gives room back, so that it may take what other writes leave.
-func TestCompactionInLittleRoom(t *testing.T) {
+// Compaction gives space back, so that it may take what other writes leave.
+func TestCompactionInLittleSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := &littleRoom{FS: newFS()}
+		disk := &littleSpace{FS: newFS()}
 		n := open(t, disk, Options{})
 		defer n.stop()
 		n.create(CreateOptions{})

@@ -152,8 +152,8 @@ type docWrites struct {
 }
 
 // writes works out the record and the moves of contents. The winner's content is encoded
-// to room.
-func (s *docState) writes(room *[]byte) docWrites {
+// to space.
+func (s *docState) writes(space *[]byte) docWrites {
 	var out docWrites
 	for _, r := range s.removed {
 		if !s.inlineBase(r) {
@@ -176,8 +176,8 @@ func (s *docState) writes(room *[]byte) docWrites {
 		switch {
 		case !ok || !n.Stored: // cut off again
 		case f.rev == winner.Rev && f.content.BinaryLen() <= doc.InlineLimit:
-			*room = f.content.AppendBinary((*room)[:0])
-			next.Inline = *room
+			*space = f.content.AppendBinary((*space)[:0])
+			next.Inline = *space
 		default:
 			out.puts = append(out.puts, *f)
 		}
@@ -202,10 +202,10 @@ func (s *docState) inlineBase(r doc.Rev) bool {
 
 // write puts what the group made of the document into the batch. It reports
 // whether that took the sequence: also a document that is removed moves it, so
-// that a reader that saw the copy before can tell that it has changed. room
+// that a reader that saw the copy before can tell that it has changed. space
 // holds the encoded values.
-func (s *docState) write(b *storage.Batch, seq uint64, room *[]byte) bool {
-	out := s.writes(room)
+func (s *docState) write(b *storage.Batch, seq uint64, space *[]byte) bool {
+	out := s.writes(space)
 	if out.next == nil && s.base == nil {
 		return false // came and went within the group
 	}

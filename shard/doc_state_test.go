@@ -140,7 +140,7 @@ func TestSealOfPurge(t *testing.T) {
 	}
 }
 
-// A clone goes its own way, however much room the tree has to grow.
+// A clone goes its own way, however much space the tree has to grow.
 func TestStateClone(t *testing.T) {
 	for size := 1; size < 10; size++ {
 		s := newDocState("d", nil)

@@ -132,7 +132,7 @@ func (g *groupCommit) stage(j *job) bool {
 // apply writes the batch: everything of the group in it, or nothing.
 func (g *groupCommit) apply() error {
 	newBatch := g.store.NewBatch
-	if g.exclusive != nil && !g.exclusive.edits { // a compaction, which gives room back
+	if g.exclusive != nil && !g.exclusive.edits { // a compaction, which gives space back
 		newBatch = g.store.NewReserveBatch
 	}
 	b := newBatch()
@@ -144,12 +144,12 @@ func (g *groupCommit) apply() error {
 	}
 	seq := g.seq
 	ids := make([]string, 0, len(g.order))
-	var room []byte
+	var space []byte
 	for _, s := range g.order {
 		if !s.changed {
 			continue
 		}
-		if s.write(b, seq+1, &room) {
+		if s.write(b, seq+1, &space) {
 			seq++
 			ids = append(ids, s.id)
 			g.design = g.design || strings.HasPrefix(s.id, designPrefix)

@@ -16,7 +16,7 @@ func (l *Local) Watch(name string) (*Watch, error) {
 }
 
 // WatchOn is Watch with a channel that watches of several copies may share. It
-// needs room for one value.
+// needs space for one value.
 func (l *Local) WatchOn(name string, ch chan struct{}) (*Watch, error) {
 	return l.states.watch(name, ch)
 }

@@ -205,8 +205,8 @@ func (c *copyState) exitIfIdle() bool {
 // it: the steps of compaction and of Clones.Range.
 type exclusive struct {
 	fn func(b *storage.Batch) error
-	// edits says that it changes what clients read: it takes no room that is kept for
-	// what gives room back.
+	// edits says that it changes what clients read: it takes no space that is kept for
+	// what gives space back.
 	edits  bool
 	design bool // with a design document among the edits
 }

@@ -38,8 +38,8 @@ type Batch struct {
 // store's files, which takes milliseconds.
 func (s *Store) NewBatch() *Batch { return s.newBatch(false) }
 
-// NewReserveBatch is NewBatch for what gives room back in the end: it may take
-// the room that other writes leave on the disk.
+// NewReserveBatch is NewBatch for what gives space back in the end: it may take
+// the space that other writes leave on the disk.
 func (s *Store) NewReserveBatch() *Batch { return s.newBatch(true) }
 
 func (s *Store) newBatch(reserve bool) *Batch {

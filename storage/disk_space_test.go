@@ -16,7 +16,7 @@ import (
 	"divan/storage/keyspace"
 )
 
-// tellingFS is a file system that tells how much room there is.
+// tellingFS is a file system that tells how much space there is.
 type tellingFS struct {
 	vfs.FS
 	free *atomic.Uint64
@@ -26,9 +26,9 @@ func (f tellingFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: f.free.Load()}, nil
 }
 
-// While there is little room, writes are refused before anything fails: reads go
-// on, what gives room back may be written, and writes go on with the next look.
-func TestLittleRoom(t *testing.T) {
+// While there is little space, writes are refused before anything fails: reads go
+// on, what gives space back may be written, and writes go on with the next look.
+func TestLittleSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := &atomic.Uint64{}
 		free.Store(3 * diskspace.Kept)
@@ -43,7 +43,7 @@ func TestLittleRoom(t *testing.T) {
 		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		setKeys(t, x, "a")
-		free.Store(2*diskspace.Kept - 1) // documents have room
+		free.Store(2*diskspace.Kept - 1) // documents have space
 		<-time.After(diskspace.Look)
 		indexWaits(t, x)
 		writeOne(t, s)
@@ -82,7 +82,7 @@ func TestLittleRoom(t *testing.T) {
 
 		free.Store(diskspace.Kept)
 		<-time.After(diskspace.Look)
-		// A reader goes on: the first write ends that opening, and the next has room.
+		// A reader goes on: the first write ends that opening, and the next has space.
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("Apply to what was opened for reading: %v", err)
 		}
@@ -100,21 +100,21 @@ func TestLittleRoom(t *testing.T) {
 		}
 		free.Store(diskspace.ResumeHalves * diskspace.Kept / 2)
 		<-time.After(diskspace.ResumeAfter) // no request looks
-		if tight, room := lines.FilterMessageSnippet("indexes are not updated").Len(), lines.FilterMessageSnippet("indexes are updated again").Len(); tight != 1 || room != 1 {
-			t.Errorf("the log says %d times that indexes wait, %d times that they go on", tight, room)
+		if tight, space := lines.FilterMessageSnippet("indexes are not updated").Len(), lines.FilterMessageSnippet("indexes are updated again").Len(); tight != 1 || space != 1 {
+			t.Errorf("the log says %d times that indexes wait, %d times that they go on", tight, space)
 		}
 		x, err = e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		setKeys(t, x, "b")
 		e.Indexes().Release(x)
 		e.Release(s)
-		if full, room := lines.FilterMessageSnippet("the disk is full").Len(), lines.FilterMessageSnippet("has room again").Len(); full != 1 || room != 1 {
-			t.Errorf("the log says %d times that the disk is full, %d times that it is not", full, room)
+		if full, space := lines.FilterMessageSnippet("the disk is full").Len(), lines.FilterMessageSnippet("has space again").Len(); full != 1 || space != 1 {
+			t.Errorf("the log says %d times that the disk is full, %d times that it is not", full, space)
 		}
 	})
 }
 
-// indexWaits commits to an index that has no room.
+// indexWaits commits to an index that has no space.
 func indexWaits(t *testing.T, x *Index) {
 	t.Helper()
 	b := x.NewBatch(false)

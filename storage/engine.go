@@ -107,7 +107,7 @@ func (e *Engine) Catalog() *Catalog { return e.catalog }
 // Losses returns what tells which stores are missing.
 func (e *Engine) Losses() *Losses { return e.losses }
 
-// Run closes idle stores, removes what was dropped, looks for room and grants
+// Run closes idle stores, removes what was dropped, looks for space and grants
 // compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	rewriter := &smallRewriter{env: &e.env, cache: e.cache, damage: &e.small.damage}
@@ -174,9 +174,9 @@ func (e *Engine) Release(s *Store) { e.cache.release(&s.handle) }
 // which this looks up now and then.
 func (e *Engine) DiskFull() error { return e.env.space.Err() }
 
-// IndexRoom is fault.InsufficientStorage while there is too little room on the disk
+// IndexSpace is fault.InsufficientStorage while there is too little space on the disk
 // to update indexes, and nil as soon as there is enough.
-func (e *Engine) IndexRoom() error { return e.env.space.IndexErr(0) }
+func (e *Engine) IndexSpace() error { return e.env.space.IndexErr(0) }
 
 // SmallStoresGivenUp is Store.GivenUp of the instance that has the small stores.
 func (e *Engine) SmallStoresGivenUp() (*instance.GivenUp, error) { return e.small.givenUp() }

@@ -37,7 +37,7 @@ func (env *environment) init(o Options) {
 		Files:        pebble.NewFileCache(compactionSlots(), o.MaxTables),
 		Scheduler:    scheduler.New(compactionSlots()),
 		SyncInterval: env.syncs.interval, Compression: o.Compression,
-		TableRoom: env.space.TableRoom, Pending: env.space.Pending,
+		TableSpace: env.space.TableSpace, Pending: env.space.Pending,
 	}
 	env.space.Hold = env.shared.Scheduler.HoldDerived
 }

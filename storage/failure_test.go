@@ -262,9 +262,9 @@ func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
 }
 
 // TestFullDiskAtOpen: a store that cannot be opened for writing because the disk is
-// still full, no matter which operation finds no room, is opened for reading,
+// still full, no matter which operation finds no space, is opened for reading,
 // unless it is unknown whether what it shows is on the disk. It takes writes when
-// there is room.
+// there is space.
 func TestFullDiskAtOpen(t *testing.T) {
 	for name, c := range map[string]struct {
 		match    func(op errorfs.Op) bool
@@ -363,7 +363,7 @@ func TestStartOnFullDisk(t *testing.T) {
 
 // TestUnsyncedStoreIsNotRead: what a log holds that could not be synced may not be on
 // the disk, though later syncs succeed: the store is not opened for reading, but
-// when there is room for writing it anew.
+// when there is space for writing it anew.
 func TestUnsyncedStoreIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var on, full atomic.Bool

@@ -225,7 +225,7 @@ func allThereOf(t *testing.T, e *Engine, models []*edits) {
 	}
 }
 
-// TestFlippedBitOnFullDisk: a bit that cannot be set right while the disk is full is set right once there is room.
+// TestFlippedBitOnFullDisk: a bit that cannot be set right while the disk is full is set right once there is space.
 // Nothing is taken for lost meanwhile, or written anew without it.
 func TestFlippedBitOnFullDisk(t *testing.T) {
 	live := vfs.NewCrashableMem()
@@ -250,13 +250,13 @@ func TestFlippedBitOnFullDisk(t *testing.T) {
 			t.Run(fmt.Sprint(path.Base(dir), " ", path.Base(p.file), " ", p.what), func(t *testing.T) {
 				fs := copyFiles(t, base)
 				flipBits(t, fs, p.file, 8*p.begin+13)
-				synctest.Test(t, func(t *testing.T) { mendedWithRoom(t, fs, p.file, models) })
+				synctest.Test(t, func(t *testing.T) { mendedWithSpace(t, fs, p.file, models) })
 			})
 		}
 	}
 }
 
-func mendedWithRoom(t *testing.T, fs vfs.FS, table string, models []*edits) {
+func mendedWithSpace(t *testing.T, fs vfs.FS, table string, models []*edits) {
 	t.Helper()
 	var full atomic.Bool
 	full.Store(true)

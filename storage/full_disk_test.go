@@ -15,7 +15,7 @@ import (
 	"divan/storage/storagetest"
 )
 
-// silentFS does not tell how much room there is, so that the engine learns of a full
+// silentFS does not tell how much space there is, so that the engine learns of a full
 // disk by errors.
 type silentFS struct{ storagetest.SizedFS }
 
@@ -51,7 +51,7 @@ func fillIndex(t *testing.T, x *Index, bytesOf int, pause time.Duration) (batche
 // TestBuildFillsDisk: when an index takes the last byte of a disk, its commits end
 // with an error instead of waiting in the engine, the tables that could not be
 // written leave nothing behind, other stores are closed as ever, and a removed index
-// gives all its room back. Later it goes on.
+// gives all its space back. Later it goes on.
 func TestBuildFillsDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 48<<20)
@@ -83,17 +83,17 @@ func TestBuildFillsDisk(t *testing.T) {
 		x, err := e.Indexes().Acquire(s, "abc")
 		must(t, err)
 		if _, err := fillIndex(t, x, 4<<20, 0); err != nil {
-			t.Errorf("with room again: %v", err)
+			t.Errorf("with space again: %v", err)
 		}
 		e.Indexes().Release(x)
 		e.Release(s)
 	})
 }
 
-// TestBuildLeavesRoom: on a disk that tells how much room there is, an index stops
+// TestBuildLeavesSpace: on a disk that tells how much space there is, an index stops
 // well before documents are refused, keeps what it has, and goes on some seconds after
-// there is room.
-func TestBuildLeavesRoom(t *testing.T) {
+// there is space.
+func TestBuildLeavesSpace(t *testing.T) {
 	storagetest.SkipShort(t)
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 200<<20)
@@ -111,9 +111,9 @@ func TestBuildLeavesRoom(t *testing.T) {
 		}
 		must(t, x.Err())
 		<-time.After(time.Second)
-		const room = 200 << 20 / diskspace.KeptFraction * 3 / 2 // more than what documents need
-		if free := 200<<20 - disk.Used(); free < room-2<<20 {
-			t.Errorf("an index left %d bytes of %d", free, room)
+		const space = 200 << 20 / diskspace.KeptFraction * 3 / 2 // more than what documents need
+		if free := 200<<20 - disk.Used(); free < space-2<<20 {
+			t.Errorf("an index left %d bytes of %d", free, space)
 		}
 		if got := len(keysOf(t, x)); got != 16*n {
 			t.Errorf("the index holds %d rows, %d were taken", got, 16*n)
@@ -133,7 +133,7 @@ func TestBuildLeavesRoom(t *testing.T) {
 		disk.Resize(400 << 20)
 		<-time.After(diskspace.ResumeAfter)
 		if _, err := fillIndex(t, x, 4<<20, 0); err != nil {
-			t.Errorf("with room again: %v", err)
+			t.Errorf("with space again: %v", err)
 		}
 		e.Indexes().Release(x)
 		must(t, e.Indexes().Drop(testStore, "abc"))
@@ -146,7 +146,7 @@ func TestBuildLeavesRoom(t *testing.T) {
 }
 
 // TestNoIndexOnFullDisk: on a full disk an index that is there is read, and one that would
-// have to be made is refused for that reason, until there is room again.
+// have to be made is refused for that reason, until there is space again.
 func TestNoIndexOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 200 << 20
@@ -183,9 +183,9 @@ func TestNoIndexOnFullDisk(t *testing.T) {
 	})
 }
 
-// TestLargeBatchLeavesRoom: what indexes have in memory counts as written before it is, so
+// TestLargeBatchLeavesSpace: what indexes have in memory counts as written before it is, so
 // that no batch stops its index, however large it is.
-func TestLargeBatchLeavesRoom(t *testing.T) {
+func TestLargeBatchLeavesSpace(t *testing.T) {
 	storagetest.SkipShort(t)
 	synctest.Test(t, func(t *testing.T) {
 		const size, kept = 200 << 20, 200 << 20 / diskspace.KeptFraction
@@ -223,7 +223,7 @@ func TestLargeBatchLeavesRoom(t *testing.T) {
 		disk.Resize(2 * size)
 		<-time.After(diskspace.ResumeAfter + time.Second)
 		if _, err := fillIndex(t, x, 1<<20, 0); err != nil || e.env.space.PendingBytes() == 0 {
-			t.Errorf("with room again: %v, %d bytes wait to be written", err, e.env.space.PendingBytes())
+			t.Errorf("with space again: %v, %d bytes wait to be written", err, e.env.space.PendingBytes())
 		}
 		e.Indexes().Release(x)
 		must(t, e.Indexes().Drop(testStore, "abc"))

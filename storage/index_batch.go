@@ -54,7 +54,7 @@ func (b *IndexBatch) DeleteRange(lo, hi []byte) { _ = b.b.DeleteRange(lo, hi, ni
 func (b *IndexBatch) Len() int { return b.b.Len() }
 
 // Commit shows the changes to readers, all at once, and empties the batch. The
-// error is fault.InsufficientStorage while there is too little room for indexes.
+// error is fault.InsufficientStorage while there is too little space for indexes.
 func (b *IndexBatch) Commit(ctx context.Context) error {
 	if err := b.x.writable(ctx, b.b.Len()); err != nil {
 		return err

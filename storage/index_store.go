@@ -98,7 +98,7 @@ const largeBatch = 4 << 20
 // Settle gives the memory of large batches back. The engine lets go of the last ones
 // only when others have come after them: the array of its queue of memtables refers
 // to them until it is full, which is twice as many bytes as the batch for as long as
-// the index is open and nothing is written. While the disk has too little room nothing
+// the index is open and nothing is written. While the disk has too little space nothing
 // is done.
 func (x *Index) Settle() error {
 	if !x.large.Load() || x.env.space.IndexErr(0) != nil {

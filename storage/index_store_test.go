@@ -427,7 +427,7 @@ func TestDropIndex(t *testing.T) {
 }
 
 // TestIndexOnFullDisk: it stops, its copy does not, and it goes on once there is
-// room, from what it had before.
+// space, from what it had before.
 func TestIndexOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var on atomic.Bool

@@ -94,9 +94,9 @@ func (x *Indexes) open(name string, copyUUID [16]byte) (member, error) {
 	return x.openInstance(name)
 }
 
-// errNotMade says that there is no such index, and no room to make one: it would be opened
+// errNotMade says that there is no such index, and no space to make one: it would be opened
 // for reading, and there is nothing to read.
-var errNotMade = errors.New("there is no room to make the index")
+var errNotMade = errors.New("there is no space to make the index")
 
 // otherVersion reports whether a file makes its directory an index of another
 // version.

@@ -11,7 +11,7 @@ import "sync"
 type lostContents struct {
 	mu    sync.Mutex
 	names map[string]struct{}
-	news  chan struct{} // room for one
+	news  chan struct{} // space for one
 }
 
 func newLostContents() *lostContents {

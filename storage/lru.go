@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lru decides which stores are closed for lack of room: it has the entries without pins, and counts
+// lru decides which stores are closed for lack of space: it has the entries without pins, and counts
 // what is open. Those with a Pebble instance are counted, as each has files and memtables, and
 // small ones are weighed. It is guarded by storeCache.mu.
 type lru struct {

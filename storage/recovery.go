@@ -36,7 +36,7 @@ func (s *Store) openPebble() error {
 }
 
 // load takes over what the store had among the small ones, reads its state, and drops uploads
-// that a crash left without a document. Their files go from a full disk too: that gives room back.
+// that a crash left without a document. Their files go from a full disk too: that gives space back.
 func (s *Store) load(db *pebble.DB, v *small.View) error {
 	if err := removeUploadFiles(&s.handle); err != nil {
 		if !s.inst.ReadOnly() {

@@ -11,7 +11,7 @@ import (
 
 const (
 	rewriteAgain = 30 * time.Second // after one that failed
-	rewriteEvery = time.Hour        // at most: what is kept of each takes room
+	rewriteEvery = time.Hour        // at most: what is kept of each takes space
 )
 
 // noteDamage looks whether compactions of the instance met a damaged file.
@@ -70,7 +70,7 @@ func (h *smallHost) mendOpened(s *smallStores) {
 	s.inst.Health().NoteRewritten()
 }
 
-// roomToRewrite returns why there is no room for a rewrite: what was there stays.
-func roomToRewrite(space *diskspace.Space, s *smallStores) error {
-	return space.RoomFor(s.inst.FileSize() + diskspace.Kept)
+// spaceToRewrite returns why there is no space for a rewrite: what was there stays.
+func spaceToRewrite(space *diskspace.Space, s *smallStores) error {
+	return space.SpaceFor(s.inst.FileSize() + diskspace.Kept)
 }

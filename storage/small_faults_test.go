@@ -142,8 +142,8 @@ func damage(t *testing.T, fs *vfs.MemFS, path string) {
 	must(t, f.Close())
 }
 
-// TestSmallStoresOnFullDisk: what is small is read, and says that there is no room to whom writes; nothing
-// stops. What is dropped gives its room back, and when there is some all is written again.
+// TestSmallStoresOnFullDisk: what is small is read, and says that there is no space to whom writes; nothing
+// stops. What is dropped gives its space back, and when there is some all is written again.
 func TestSmallStoresOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 4<<30)
@@ -161,14 +161,14 @@ func TestSmallStoresOnFullDisk(t *testing.T) {
 		disk.Resize(full)
 		<-time.After(3 * time.Second)
 		if err := e.DiskFull(); !fault.Is(err, fault.InsufficientStorage) {
-			t.Fatalf("there is room: %v", err)
+			t.Fatalf("there is space: %v", err)
 		}
 		other, err := e.Acquire(storeName(1))
 		must(t, err)
 		e.Release(other)
 		b := one.NewReserveBatch()
 		b.PutLocal("_local/y", []byte("{}"))
-		commit(t, b) // it may take the last room
+		commit(t, b) // it may take the last space
 		if err := e.Create(storeName(7), CreateOptions{CopyID: 1, Small: true}); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("a new store: %v", err)
 		}

@@ -99,10 +99,10 @@ func (h *smallHost) admit(s *smallStores) error {
 	case !h.damage.Met() || h.rewrite.Load() == nil:
 		return s.inst.Admit(nil)
 	case h.damage.Due() && !s.inst.Health().Mends():
-		if err := roomToRewrite(&h.env.space, s); err == nil {
+		if err := spaceToRewrite(&h.env.space, s); err == nil {
 			return s.end()
 		} else if h.damage.Postpone(rewriteAgain) {
-			h.env.log.Error("files of small shards are damaged, and there is no room to write them anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
+			h.env.log.Error("files of small shards are damaged, and there is no space to write them anew", zap.Error(err), zap.Duration("retry_in", rewriteAgain))
 		}
 	}
 	if s.inst.Stalled() {
@@ -111,7 +111,7 @@ func (h *smallHost) admit(s *smallStores) error {
 	return nil
 }
 
-// reserve is writable for what gives room back in the end: it takes the room that is kept, and
+// reserve is writable for what gives space back in the end: it takes the space that is kept, and
 // does not wait for compactions.
 func (h *smallHost) reserve() (*smallStores, error) {
 	s, err := h.acquire(false)

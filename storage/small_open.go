@@ -13,7 +13,7 @@ import (
 	"divan/storage/small"
 )
 
-// open opens the instance, while the disk is full for reading, unless a caller is to give room back.
+// open opens the instance, while the disk is full for reading, unless a caller is to give space back.
 func (h *smallHost) open(mayMake bool) (member, error) {
 	readOnly := h.cache.failures.readsOnly(SmallDir)
 	if readOnly && !h.env.o.ReadOnly && h.forced.Load() > 0 {

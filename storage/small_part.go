@@ -124,7 +124,7 @@ func (p *smallPart) leave(written bool) {
 	}
 }
 
-// newBatch begins one. With reserve it takes the room that is kept on the disk.
+// newBatch begins one. With reserve it takes the space that is kept on the disk.
 func (p *smallPart) newBatch(reserve bool) (*smallBatch, error) {
 	acquire := p.host.reserve
 	if !reserve {

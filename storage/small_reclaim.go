@@ -17,7 +17,7 @@ const (
 	reclaimWithin = 10 * time.Minute // in which that is done, or not now: damaged files hold compactions up
 )
 
-// smallReclaimer gives back the room that the instance of the small stores takes for what no store
+// smallReclaimer gives back the space that the instance of the small stores takes for what no store
 // has any more.
 type smallReclaimer struct{ host *smallHost }
 
@@ -43,7 +43,7 @@ func (r *smallReclaimer) run(ctx context.Context) {
 	}
 }
 
-// reclaim gives back the room of what was removed, when urgent that of the logs as well. It reports false when
+// reclaim gives back the space of what was removed, when urgent that of the logs as well. It reports false when
 // it is to be called again.
 func (r *smallReclaimer) reclaim(ctx context.Context, urgent bool) bool {
 	var size int64
@@ -84,7 +84,7 @@ func (r *smallReclaimer) compact(ctx context.Context, spans []pebble.KeyRange) b
 		r.host.noteDamage(s)
 	}
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoCopy) && !errors.Is(err, errSmallEnds) {
-		r.host.env.log.Warn("what small shards had that are deleted or compacted takes room still", zap.Error(err))
+		r.host.env.log.Warn("what small shards had that are deleted or compacted takes space still", zap.Error(err))
 	}
 	return err == nil
 }

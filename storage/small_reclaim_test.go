@@ -14,9 +14,9 @@ import (
 	"divan/storage/storagetest"
 )
 
-// TestDroppedSmallStoresGiveRoom: on a full disk of small stores, in use or not, deleting most of them gives
-// their room back.
-func TestDroppedSmallStoresGiveRoom(t *testing.T) {
+// TestDroppedSmallStoresGiveSpace: on a full disk of small stores, in use or not, deleting most of them gives
+// their space back.
+func TestDroppedSmallStoresGiveSpace(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			disk := storagetest.NewSizedFS(vfs.NewMem(), 4<<30)
@@ -35,7 +35,7 @@ func TestDroppedSmallStoresGiveRoom(t *testing.T) {
 			disk.Resize(before * 1000 / 958) // a twentieth is kept
 			<-time.After(3 * time.Second)
 			if e.DiskFull() == nil {
-				t.Fatal("there is room")
+				t.Fatal("there is space")
 			}
 			for i := left; i < n; i++ {
 				must(t, e.Drop(storeName(i)))
@@ -51,9 +51,9 @@ func TestDroppedSmallStoresGiveRoom(t *testing.T) {
 	}
 }
 
-// TestSmallStoresAreReadWithoutRoom: on a disk without a byte, small stores are read although what is dropped
+// TestSmallStoresAreReadWithoutSpace: on a disk without a byte, small stores are read although what is dropped
 // cannot be removed.
-func TestSmallStoresAreReadWithoutRoom(t *testing.T) {
+func TestSmallStoresAreReadWithoutSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 4<<30)
 		e, stop := startEngine(t, Options{FS: disk, IdleClose: time.Minute})
@@ -77,7 +77,7 @@ func TestSmallStoresAreReadWithoutRoom(t *testing.T) {
 		disk.Resize(4 << 30)
 		<-time.After(5 * time.Minute)
 		if left, err := disk.List(e.env.path(stagingDir)); err != nil || len(left) != 0 {
-			t.Errorf("%q are staged with room: %v", left, err)
+			t.Errorf("%q are staged with space: %v", left, err)
 		}
 	})
 }

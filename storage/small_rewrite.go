@@ -32,7 +32,7 @@ func (w *smallRewriter) openSmall() map[[16]byte]*Store {
 
 // run implements smallHost.rewrite.
 func (w *smallRewriter) run(ctx context.Context, s *smallStores) error {
-	if err := roomToRewrite(&w.env.space, s); err != nil {
+	if err := spaceToRewrite(&w.env.space, s); err != nil {
 		return err
 	}
 	known, err := w.env.dirs.Stores(shardsDir, "")

@@ -108,7 +108,7 @@ func TestRewriteWithOpenStores(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		damaged, failed bool
-	}{{"damaged", true, false}, {"not read", false, false}, {"no room at first", true, true}} {
+	}{{"damaged", true, false}, {"not read", false, false}, {"no space at first", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { rewriteWithOpenStores(t, c.damaged, c.failed) })
 		})

@@ -20,7 +20,7 @@ import (
 type staging struct {
 	env     *environment
 	small   *smallHost
-	due     chan struct{} // something lies in the folder; room for one
+	due     chan struct{} // something lies in the folder; space for one
 	unswept atomic.Bool   // and stays there: it could not be removed
 }
 

@@ -107,9 +107,9 @@ func (s *Store) attach(files []string) error {
 
 // mayWrite returns why the store takes no batch. The error is fault.InsufficientStorage when
 // the disk is full. A store that was opened for reading then ends with the first write that
-// there is room for, so that it is opened anew.
+// there is space for, so that it is opened anew.
 //
-// With reserve it takes the room that is kept.
+// With reserve it takes the space that is kept.
 func (s *Store) mayWrite(reserve bool) error {
 	if err := s.Err(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 		return nil, err
 	}
 	if !s.small.takesBatches() && s.inst.Opened() {
-		if !reserve { // what gives room back does not wait for compactions
+		if !reserve { // what gives space back does not wait for compactions
 			if err := s.inst.Admit(nil); err != nil {
 				return nil, err
 			}

@@ -49,7 +49,7 @@ func (c *storeCache) newHandle(name string, readOnly bool) handle {
 // acquire opens a store when it is not open, and pins it.
 func (c *storeCache) acquire(name string, open func(name string) (member, error)) (member, error) {
 	for {
-		room := !c.env.o.ReadOnly && (!c.env.space.Full() || c.env.space.Err() == nil)
+		space := !c.env.o.ReadOnly && (!c.env.space.Full() || c.env.space.Err() == nil)
 		c.mu.Lock()
 		if c.mu.closed {
 			c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *storeCache) acquire(name string, open func(name string) (member, error)
 		case en.dropped:
 			c.mu.Unlock()
 			return nil, noStore()
-		case en.pins == 0 && room && en.store.base().inst.ReadOnly():
+		case en.pins == 0 && space && en.store.base().inst.ReadOnly():
 			en.take()
 			c.mu.Unlock()
 			_ = c.closeStores([]*entry{en}) // logged there

@@ -10,7 +10,7 @@ import (
 	"divan/storage/fault"
 )
 
-// shrink closes unused stores that there is no room for.
+// shrink closes unused stores that there is no space for.
 func (c *storeCache) shrink() {
 	c.mu.Lock()
 	victims := c.mu.lru.takeExcess()
@@ -61,7 +61,7 @@ func (c *storeCache) closeStore(en *entry) error {
 	_, index := en.store.(*Index)
 	if full && !s.inst.ReadOnly() {
 		if index {
-			c.env.space.NoteTight() // the room of documents may be there
+			c.env.space.NoteTight() // the space of documents may be there
 		} else {
 			c.env.space.NoteFull()
 		}

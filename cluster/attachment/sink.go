@@ -89,7 +89,7 @@ func (s *copySink) work() {
 // when start returns.
 func (s *copySink) start(b []byte) error {
 	if s.jobs != nil {
-		s.jobs <- b // there is room: the job before has been waited for
+		s.jobs <- b // there is space: the job before has been waited for
 		return nil
 	}
 	if b == nil {

@@ -241,7 +241,7 @@ func (u *upload) stream(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	var (
-		free   = make(chan []byte, blocks) // every channel has room for all blocks, so that no stage waits to hand over
+		free   = make(chan []byte, blocks) // every channel has space for all blocks, so that no stage waits to hand over
 		read   = make(chan []byte, blocks)
 		hashed = make(chan []byte, blocks)
 		failed = make(chan error, 1)

@@ -206,7 +206,7 @@ type Repair struct {
 	SyncDelay         time.Duration // from an update of a copy until it is pushed to one that missed it
 	SyncConcurrency   int           // pushes at work at once
 	BatchSize         int           // documents in a batch
-	BatchCount        int           // batches before a push makes room for another
+	BatchCount        int           // batches before a push makes space for another
 	MaxBytesPerSecond int64         // that this node pushes; Infinity: as fast as it goes
 }
 

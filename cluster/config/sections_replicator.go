@@ -10,7 +10,7 @@ import (
 type Replicator struct {
 	Interval        time.Duration // between decisions about which jobs run
 	MaxJobs         int           // that run
-	MaxChurn        int           // jobs that make room for others at an interval
+	MaxChurn        int           // jobs that make space for others at an interval
 	MaxHistory      int           // events of a job
 	HealthThreshold time.Duration // a run that was longer forgives crashes
 	StartupJitter   time.Duration // over which starts of jobs are spread

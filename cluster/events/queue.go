@@ -42,8 +42,8 @@ type Queue struct {
 	mu     sync.Mutex
 	copies map[string]struct{} // copies that have moved on, by name
 	events []string            // ids of documents for databases made or deleted, in order
-	lost   int                 // what there was no room for
-	wake   chan struct{}       // has room for one; nil while no Writer runs
+	lost   int                 // what there was no space for
+	wake   chan struct{}       // has space for one; nil while no Writer runs
 }
 
 // Updated tells that a copy of this node has something new that is durable. It
@@ -120,7 +120,7 @@ func (q *Queue) Active() bool {
 	return q.wake != nil
 }
 
-// wakeUp sends a value to a channel with room for one, unless one waits there.
+// wakeUp sends a value to a channel with space for one, unless one waits there.
 func wakeUp(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

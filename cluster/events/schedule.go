@@ -66,7 +66,7 @@ func (a *schedule) round(due time.Time) time.Time {
 	return due
 }
 
-// add returns false when there is no room.
+// add returns false when there is no space.
 func (a *schedule) add(id string, due time.Time) bool {
 	if len(a.waiting) >= maxWaiting {
 		return false

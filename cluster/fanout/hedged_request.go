@@ -172,7 +172,7 @@ func (r *HedgedRequest[R, T]) ask(ctx context.Context, at int) quorum.Step {
 		return r.count(ctx, Answer[T]{At: at, Got: got, Err: err})
 	}
 	if r.inbox == nil {
-		r.inbox = make(chan Answer[T], len(r.Copies)) // room for all, so that no straggler waits for a reader
+		r.inbox = make(chan Answer[T], len(r.Copies)) // space for all, so that no straggler waits for a reader
 	}
 	if r.Detached {
 		ok = r.Database.Detach(ctx, func(ctx context.Context) { r.call(ctx, at, rep, req) })

@@ -20,7 +20,7 @@ type rereading struct {
 
 	found []row // that match, of the last window
 	at    int
-	again []place // of documents that were read and had no room
+	again []place // of documents that were read and had no space
 	ended bool
 	text  []byte
 	work  *query.Work

@@ -7,7 +7,7 @@ import "sync"
 type Missing struct {
 	mu     sync.Mutex
 	byName map[string]uint64
-	wake   chan struct{} // room for one
+	wake   chan struct{} // space for one
 }
 
 // NewMissing returns one without copies.

@@ -19,7 +19,7 @@ type admission struct {
 	fsm      *stateMachine
 	proposer *proposer
 	applied  *appliedIndex
-	turn     chan struct{}     // has room for the one node that is being taken in
+	turn     chan struct{}     // has space for the one node that is being taken in
 	refusals map[string]string // node → why it was refused; belongs to who is in turn
 	log      *zap.Logger
 }

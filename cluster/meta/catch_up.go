@@ -27,7 +27,7 @@ func (r *Reader) WaitApplied(ctx context.Context, index uint64) error {
 
 // catchUp is one call that waits for this node to catch up.
 type catchUp struct {
-	answer chan error // has room for one
+	answer chan error // has space for one
 }
 
 // CatchUp returns once this node has applied every change that was acknowledged, by any node,

@@ -26,7 +26,7 @@ type Configuration struct {
 	fsm      *stateMachine
 	proposer *proposer
 	settings *config.Holder
-	turn     chan struct{} // has room for one (pause.Turn), a change made on this node; held while Raft works
+	turn     chan struct{} // has space for one (pause.Turn), a change made on this node; held while Raft works
 	log      *zap.Logger
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	leadTimeout   = 30 * time.Second // bounds the first commands of a leader
 	watchEvery    = time.Second      // a leader looks at its disk, and for nodes that left
-	handOverEvery = 30 * time.Second // a leader without room on its disk tries to hand the lead over: others may have none either
+	handOverEvery = 30 * time.Second // a leader without space on its disk tries to hand the lead over: others may have none either
 )
 
 // leadership does the work of this node while it leads the group.
@@ -145,7 +145,7 @@ func votingStats(a *metapb.Answer) voters.LogStats {
 func (l *leadership) watch(ctx context.Context, r *raft.Raft) {
 	again := time.NewTicker(watchEvery)
 	defer again.Stop()
-	handed := time.Now() // the lead: to this node just now, by one without room perhaps, or when it tried to hand it over
+	handed := time.Now() // the lead: to this node just now, by one without space perhaps, or when it tried to hand it over
 	for {
 		select {
 		case now := <-again.C:

@@ -24,7 +24,7 @@ func TestFullDiskHandsTheLeadOver(t *testing.T) {
 	})
 }
 
-// Where no disk has room, the lead does not go round.
+// Where no disk has space, the lead does not go round.
 func TestFullDisksKeepTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestCluster(t, 3)

@@ -58,7 +58,7 @@ type proposer struct {
 	ready  *readiness
 	log    *zap.Logger
 
-	// versionTurn has room for one (pause.Turn): a member that is added, until that is applied, or
+	// versionTurn has space for one (pause.Turn): a member that is added, until that is applied, or
 	// an operation that not every program knows, until Raft has it. It is held while Raft works.
 	versionTurn chan struct{}
 }

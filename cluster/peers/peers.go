@@ -50,7 +50,7 @@ func (p *Presence) Changed(string, bool) {
 	}
 }
 
-// Tell has a value sent to c, which has room for one, when a node comes or
+// Tell has a value sent to c, which has space for one, when a node comes or
 // goes, until Forget.
 func (p *Presence) Tell(c chan struct{}) {
 	p.mu.Lock()
@@ -68,7 +68,7 @@ func (p *Presence) Forget(c chan struct{}) {
 	p.mu.Unlock()
 }
 
-// Wake sends a value to a channel with room for one, unless one waits there.
+// Wake sends a value to a channel with space for one, unless one waits there.
 func Wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -12,14 +12,14 @@ import (
 
 const (
 	// inlineAttachment is the most stored bytes of an attachment that travel
-	// inside an edit, as far as there is room for it; more is streamed.
+	// inside an edit, as far as there is space for it; more is streamed.
 	inlineAttachment = 64 << 10
 	// blockBytes is how much of a streamed attachment is in memory.
 	blockBytes = 64 << 10
 )
 
 // attachment makes the part of an edit for one attachment: the content itself
-// when it is small and the parcel has room for it, else the key under which the
+// when it is small and the parcel has space for it, else the key under which the
 // target has it, where it is brought if need be. A content has the same key in
 // all copies: what another revision of the target has, or an interrupted Copier
 // has left, is found by that and not brought again. Of a small one that is looked for

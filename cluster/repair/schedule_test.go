@@ -130,7 +130,7 @@ func TestFailuresPause(t *testing.T) {
 	}
 }
 
-// A node that takes all its time leaves room for pushes to another one.
+// A node that takes all its time leaves space for pushes to another one.
 func TestSlowNodeDoesNotTakeAll(t *testing.T) {
 	p := newPlan(t)
 	for i := range 10 {
@@ -144,7 +144,7 @@ func TestSlowNodeDoesNotTakeAll(t *testing.T) {
 	}
 	p.done(items[3], caughtUp, p.now)
 	if items, _ := p.start(p.now, 4); len(items) != 0 {
-		t.Error("the slow node takes the room of the other one")
+		t.Error("the slow node takes the space of the other one")
 	}
 	p.done(items[0], caughtUp, p.now)
 	p.expect(1, "3b ")

@@ -47,7 +47,7 @@ var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
 
 // decodeRows appends rows and documents of a message to dst.
 func decodeRows(dst []shard.Row, rows []*wirepb.Row) []shard.Row {
-	docs := roomFor(rows)
+	docs := spaceFor(rows)
 	return appendList(dst, rows, func(m *wirepb.Row) shard.Row {
 		return shard.Row{
 			ID: m.Id, Rev: doc.Rev{Pos: m.RevPos, ID: text(m.RevId)},

@@ -36,7 +36,7 @@ func (download) serve(o *wire.Operations, run func(context.Context, wire.Address
 	}
 }
 
-// PutAttachmentRequest asks for room for the content of an attachment.
+// PutAttachmentRequest asks for space for the content of an attachment.
 type PutAttachmentRequest struct {
 	Copy, ID string
 	Key      [16]byte // under which the content is stored

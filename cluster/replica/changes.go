@@ -64,7 +64,7 @@ func encodeChange(c *shard.Change, m *wirepb.Change) {
 
 // decodeChanges appends rows of a message to dst.
 func decodeChanges(dst []shard.Change, rows []*wirepb.Change) []shard.Change {
-	leaves, docs := 0, roomFor(rows)
+	leaves, docs := 0, spaceFor(rows)
 	for _, r := range rows {
 		if r.Leaves != nil {
 			leaves += len(r.Leaves.Pos)

@@ -193,21 +193,21 @@ func fillDoc(d *shard.Doc, m *wirepb.Doc) {
 	}
 }
 
-// room is memory for the documents of a batch of rows, in one piece.
-type room []shard.Doc
+// space is memory for the documents of a batch of rows, in one piece.
+type space []shard.Doc
 
-func roomFor[R interface{ GetDoc() *wirepb.Doc }](rows []R) room {
+func spaceFor[R interface{ GetDoc() *wirepb.Doc }](rows []R) space {
 	docs := 0
 	for _, r := range rows {
 		if r.GetDoc() != nil {
 			docs++
 		}
 	}
-	return make(room, docs)
+	return make(space, docs)
 }
 
 // decode is decodeDoc of the next row.
-func (r *room) decode(m *wirepb.Doc) *shard.Doc {
+func (r *space) decode(m *wirepb.Doc) *shard.Doc {
 	if m == nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func encodeViewRow(r *view.Row, m *wirepb.ViewRow) {
 
 // decodeViewRows appends rows and documents of a message to a batch.
 func decodeViewRows(m *wirepb.ViewRows, b *view.Batch) {
-	docs, first := roomFor(m.Rows), len(b.Rows)
+	docs, first := spaceFor(m.Rows), len(b.Rows)
 	b.Rows = appendList(b.Rows, m.Rows, func(m *wirepb.ViewRow) view.Row {
 		return view.Row{
 			Range: int32(min(m.Range, math.MaxInt32)), Sort: filled(m.Sort), Key: filled(m.Key), Value: filled(m.Value), ID: m.Id, Doc: docs.decode(m.Doc),

@@ -11,7 +11,7 @@ import (
 // WatchRequest asks to be woken.
 type WatchRequest struct {
 	Copy string
-	// C has room for one. It gets a value whenever the durable sequence of the copy
+	// C has space for one. It gets a value whenever the durable sequence of the copy
 	// has moved, when the copy is dropped, and when its node stops being reachable:
 	// a watch does not come back by itself.
 	C chan struct{}

@@ -192,11 +192,11 @@ func (t *Table) Group(n int, id func(i int) string) []Group {
 		owners[i] = int32(o)
 		counts[o]++
 	}
-	room := make([]int, n)
+	space := make([]int, n)
 	byOwner := make([]Group, len(t.Routes))
 	for o, count := range counts {
-		byOwner[o] = Group{Route: &t.Routes[o], Items: room[:0:count]}
-		room = room[count:]
+		byOwner[o] = Group{Route: &t.Routes[o], Items: space[:0:count]}
+		space = space[count:]
 	}
 	for i, o := range owners {
 		byOwner[o].Items = append(byOwner[o].Items, i)

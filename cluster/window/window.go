@@ -29,9 +29,9 @@ func New(most int, h memory.Holder) Window {
 func (w *Window) Size() int { return w.size }
 
 // Hold counts the documents that were read, of the sizes that size tells, in place of those before
-// them. It returns how many of the first ones there is room for: the caller gives up the others,
+// them. It returns how many of the first ones there is space for: the caller gives up the others,
 // because how many are read together was not the client's choice, and reads them again. The error
-// says that there is no room for the first one alone.
+// says that there is no space for the first one alone.
 func (w *Window) Hold(documents int, size func(i int) int) (held int, err error) {
 	bytes := 0
 	for i := range documents {
@@ -48,7 +48,7 @@ func (w *Window) Hold(documents int, size func(i int) int) (held int, err error)
 }
 
 // Fit counts the first of some documents on s: all, or else half of them, and so on. It
-// returns how many it has counted; the error says that there is no room for the first one.
+// returns how many it has counted; the error says that there is no space for the first one.
 func Fit(s *memory.Steps, documents int, size func(i int) int) (held int, err error) {
 	bytes := 0
 	for i := range documents {
@@ -70,7 +70,7 @@ func Fit(s *memory.Steps, documents int, size func(i int) int) (held int, err er
 // Keep gives back all but so many bytes of the documents that were read last.
 func (w *Window) Keep(bytes int) { w.held.Reduce(bytes) }
 
-// Shrink makes the next window smaller than one of that many documents, for which there was no room.
+// Shrink makes the next window smaller than one of that many documents, for which there was no space.
 func (w *Window) Shrink(documents int) { w.size = min(w.size, max(documents/4, 1)) }
 
 // Close gives back what the last documents take.

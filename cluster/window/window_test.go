@@ -20,7 +20,7 @@ func (b *budget) Hold(n int) error {
 
 func (b *budget) Drop(n int) { b.held -= n }
 
-// read counts documents of one size, all of which have to have room.
+// read counts documents of one size, all of which have to have space.
 func read(t *testing.T, w *Window, documents, bytes int) {
 	t.Helper()
 	if held, err := w.Hold(documents, func(int) int { return bytes / documents }); err != nil || held != documents {
@@ -32,8 +32,8 @@ func read(t *testing.T, w *Window, documents, bytes int) {
 // those that were read; the last ones are counted.
 func TestWindow(t *testing.T) {
 	for _, most := range []int{256, 512, 4} {
-		var room budget
-		w := New(most, &room)
+		var space budget
+		w := New(most, &space)
 		if first := w.Size(); first != min(windowFirst, most) {
 			t.Errorf("%d: begins with %d", most, first)
 		}
@@ -52,20 +52,20 @@ func TestWindow(t *testing.T) {
 		if read(t, &w, 1, 8<<20); w.Size() != 1 {
 			t.Errorf("%d: %d documents of 8 MB", most, w.Size())
 		}
-		if room.held != 8<<20 {
-			t.Errorf("%d: %d bytes are counted of the last window", most, room.held)
+		if space.held != 8<<20 {
+			t.Errorf("%d: %d bytes are counted of the last window", most, space.held)
 		}
-		if w.Close(); room.held != 0 {
-			t.Errorf("%d: %d bytes are counted in the end", most, room.held)
+		if w.Close(); space.held != 0 {
+			t.Errorf("%d: %d bytes are counted in the end", most, space.held)
 		}
 	}
 }
 
-// TestWindowWithoutRoom: where there is no room for a window the first documents are held and the
-// next window is smaller; one document without room is refused.
-func TestWindowWithoutRoom(t *testing.T) {
-	room := budget{limit: 10 << 20}
-	w := New(512, &room)
+// TestWindowWithoutSpace: where there is no space for a window the first documents are held and the
+// next window is smaller; one document without space is refused.
+func TestWindowWithoutSpace(t *testing.T) {
+	space := budget{limit: 10 << 20}
+	w := New(512, &space)
 	eachOf := func(bytes int) func(int) int { return func(int) int { return bytes } }
 	for _, c := range []struct{ documents, bytes, held, next int }{
 		{16, 8_000_000, 1, 1}, {1, 8_000_000, 1, 1}, {8, 1 << 10, 8, 4}, {4, 1 << 10, 4, 16}, {16, 2 << 20, 4, 2},
@@ -74,14 +74,14 @@ func TestWindowWithoutRoom(t *testing.T) {
 		if err != nil || held != c.held || w.Size() != c.next {
 			t.Errorf("%d of %d bytes: %d are held, then %d: %v", c.documents, c.bytes, held, w.Size(), err)
 		}
-		if got := room.held; got > c.held*c.bytes || got < c.held*c.bytes-16<<10 {
+		if got := space.held; got > c.held*c.bytes || got < c.held*c.bytes-16<<10 {
 			t.Errorf("%d of %d bytes: %d are counted", c.documents, c.bytes, got)
 		}
 	}
 	if held, err := w.Hold(3, eachOf(11<<20)); held != 0 || !errors.Is(err, errFull) {
-		t.Errorf("a document without room: %d, %v", held, err)
+		t.Errorf("a document without space: %d, %v", held, err)
 	}
-	if w.Close(); room.held != 0 {
-		t.Errorf("%d bytes are left", room.held)
+	if w.Close(); space.held != 0 {
+		t.Errorf("%d bytes are left", space.held)
 	}
 }

@@ -51,11 +51,11 @@ type clientConn struct {
 	ctx     context.Context // of every stream that is its own
 	cancel  context.CancelCauseFunc
 	frames  *frameWriter
-	room    [classes]*semaphore.Weighted
+	space   [classes]*semaphore.Weighted
 	used    atomic.Int64 // time of the last call, nanoseconds
 	streams atomic.Int64 // streams that are open beside Exchange and Ping
 	watches *watches
-	dones   sync.Pool // of chan struct{} with room for one value, to which no goroutine will send any more
+	dones   sync.Pool // of chan struct{} with space for one value, to which no goroutine will send any more
 
 	mu struct {
 		sync.Mutex
@@ -94,8 +94,8 @@ func newClientConn(ctx context.Context, conn *Conn, every time.Duration) (*clien
 	}
 	l := &clientConn{node: conn.Node(), every: every, conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	for i := range l.room {
-		l.room[i] = semaphore.NewWeighted(classBytes)
+	for i := range l.space {
+		l.space[i] = semaphore.NewWeighted(classBytes)
 	}
 	l.watches = newWatches(l)
 	l.mu.calls = map[uint64]*call{}
@@ -266,14 +266,14 @@ func (l *clientConn) do(ctx context.Context, r *Request) ([]byte, error) {
 		return nil, fault.Newf(fault.RequestTooLarge, "a message of %d bytes to node %s is too large", n, l.node)
 	}
 	weight := int64(min(len(*body)+callBytes, classBytes))
-	room := l.room[r.Class]
-	if !room.TryAcquire(weight) {
-		if err := l.acquire(ctx, room, weight); err != nil {
+	space := l.space[r.Class]
+	if !space.TryAcquire(weight) {
+		if err := l.acquire(ctx, space, weight); err != nil {
 			recycle(body)
 			return nil, err
 		}
 	}
-	defer room.Release(weight)
+	defer space.Release(weight)
 	done, ok := l.dones.Get().(chan struct{})
 	if !ok {
 		done = make(chan struct{}, 1)
@@ -302,12 +302,12 @@ func (l *clientConn) do(ctx context.Context, r *Request) ([]byte, error) {
 	return l.abandon(ctx, id, c)
 }
 
-// acquire waits for room among the calls under way.
-func (l *clientConn) acquire(ctx context.Context, room *semaphore.Weighted, weight int64) error {
+// acquire waits for space among the calls under way.
+func (l *clientConn) acquire(ctx context.Context, space *semaphore.Weighted, weight int64) error {
 	either, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer (&life{l.ctx}).then(cancel)()
-	if err := room.Acquire(either, weight); err == nil {
+	if err := space.Acquire(either, weight); err == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {

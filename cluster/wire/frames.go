@@ -83,7 +83,7 @@ func (l *frameWriter) put(p *outMessage) {
 	}
 }
 
-// wake gives c, which has room for one value, a value unless it has one.
+// wake gives c, which has space for one value, a value unless it has one.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

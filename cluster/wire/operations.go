@@ -74,8 +74,8 @@ type AttachmentWriter interface {
 }
 
 // Class orders calls by what they may wait for: one of a class waits only for
-// calls of lower ones. Each class has room of its own, there and on the way,
-// so that calls never wait in a circle for each other's room.
+// calls of lower ones. Each class has space of its own, there and on the way,
+// so that calls never wait in a circle for each other's space.
 type Class int
 
 // The classes.

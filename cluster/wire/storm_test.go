@@ -16,7 +16,7 @@ import (
 
 // Many callers of all sizes, some of which give up, on a connection that is cut and healed: an
 // answer is always the right one, an error is one of a node that is down or of a caller that gave
-// up, and in the end no room, slot or call is left behind.
+// up, and in the end no space, slot or call is left behind.
 func TestStorm(t *testing.T) {
 	seeds := 6
 	if testing.Short() {
@@ -77,9 +77,9 @@ func storm(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for c := range l.room {
-		if !l.room[c].TryAcquire(classBytes) {
-			t.Fatalf("room of class %d is still taken", c)
+	for c := range l.space {
+		if !l.space[c].TryAcquire(classBytes) {
+			t.Fatalf("space of class %d is still taken", c)
 		}
 	}
 	l.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // watchTime is how long starting a watch may take.
 const watchTime = 5 * time.Second
 
-// Watch sends a value to c, which has room for one, whenever the durable
+// Watch sends a value to c, which has space for one, whenever the durable
 // sequence of a copy on the node has moved, when the copy is dropped, and when
 // the node stops being reachable: a watch does not come back by itself. Read
 // the copy after Watch to miss nothing. Closing ends the watch, and may be done

@@ -192,7 +192,7 @@ func clusterSplitCommand(flags *clusterFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "split URL DB",
 		Short: "Cut shards of a database in two",
-		Long: `Cut each shard of a database in two, while it is used: a job for each copy, which its node works on. It takes the room of the
+		Long: `Cut each shard of a database in two, while it is used: a job for each copy, which its node works on. It takes the space of the
 shard once more on the disk, until the old files go.`,
 	}
 	cmd.Flags().StringVar(&request.Range, "range", "", "only this shard, like 00000000-7fffffff")

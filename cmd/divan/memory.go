@@ -11,7 +11,7 @@ import (
 // The collector lets the heap grow to what is live times (100+percent)/100.
 // Caches and memtables are in Go's heap, so that its usual 100 would double
 // them; but a small heap collected at a low percentage is collected all the
-// time. So the percentage follows the live heap: up to heapGoal there is room
+// time. So the percentage follows the live heap: up to heapGoal there is space
 // to grow, beyond it only minPercent.
 const (
 	heapGoal   = 100 << 20 // bytes that the heap may have before a collection, however few of them are live

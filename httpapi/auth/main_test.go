@@ -28,7 +28,7 @@ type memStore struct {
 	err      error          // of Get
 	hold     chan struct{}  // Get waits for it when set
 	watchers []func(string) // of Watch
-	puts     chan UserDoc   // gets what Put has stored, when there is room
+	puts     chan UserDoc   // gets what Put has stored, when there is space
 	deaf     bool           // Watch fails
 }
 

@@ -219,7 +219,7 @@ func docIDsFilter(c *core.Call, p *changesParams, body []byte) (shard.Filter, er
 		return shard.Filter{}, bad
 	}
 	f := shard.Filter{Kind: shard.FilterDocIDs}
-	err := c.Memory.EachElement(list, core.KeyRoom, func(value []byte) error {
+	err := c.Memory.EachElement(list, core.KeySpace, func(value []byte) error {
 		id, ok := doc.Unquote(value)
 		if !ok {
 			return bad

@@ -67,7 +67,7 @@ func New(o Options) *Limiter {
 const idleBefore = time.Second
 
 // freshBefore is how long the first request of a connection has been waited for when it
-// may be closed because it has said nothing. When there is no room the request of most has
+// may be closed because it has said nothing. When there is no space the request of most has
 // come before the connection was accepted, and only has to be read.
 const freshBefore = 20 * time.Millisecond
 
@@ -75,7 +75,7 @@ const freshBefore = 20 * time.Millisecond
 // server, which is busy, has not begun to read it.
 const unreadBefore = 5 * freshBefore
 
-// Admit takes a connection in, or reports that there is no room. It may close
+// Admit takes a connection in, or reports that there is no space. It may close
 // another one, and wait for unreadBefore at most until it can.
 func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c = &Conn{Conn: inner, limiter: l, address: addressOf(inner)}
@@ -191,7 +191,7 @@ func (l *Limiter) forgetLocked(c *Conn) {
 }
 
 // EvictBody closes the connection that has been sending the body of an unauthenticated
-// client for the longest time, to make room for another request; false: there is none.
+// client for the longest time, to make space for another request; false: there is none.
 func (l *Limiter) EvictBody() bool {
 	l.mu.Lock()
 	victim := l.mu.bodies.find(func(*Conn) bool { return true })
@@ -242,7 +242,7 @@ func From(ctx context.Context) *Conn {
 }
 
 // Listen returns a listener whose connections are admitted by a limiter of their
-// own. Those that find no room are closed.
+// own. Those that find no space are closed.
 func Listen(inner net.Listener, o Options) net.Listener { return &listener{inner, New(o)} }
 
 type listener struct {

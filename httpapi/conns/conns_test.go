@@ -91,7 +91,7 @@ func TestOrderOfEviction(t *testing.T) {
 			t.Error(err)
 		}
 		if admitted(t, l, "::1").Spare() {
-			t.Error("there is room, and the connection is a spare one")
+			t.Error("there is space, and the connection is a spare one")
 		}
 		if s := l.Stats(); s != (Stats{Open: 4, Evicted: 3, Refused: 1}) {
 			t.Errorf("%+v", s)
@@ -122,7 +122,7 @@ func TestFreshConnectionHasTime(t *testing.T) {
 }
 
 // TestSparesStaySpare: connections beyond the limit do not turn into others when they make
-// room for each other, so that a client that asks for the state gets in.
+// space for each other, so that a client that asks for the state gets in.
 func TestSparesStaySpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Most: 2, Spare: 2})
@@ -145,7 +145,7 @@ func TestSparesStaySpare(t *testing.T) {
 			t.Error(err)
 		}
 		if admitted(t, l, "::1").Spare() {
-			t.Error("there is room, and the connection is a spare one")
+			t.Error("there is space, and the connection is a spare one")
 		}
 	})
 }

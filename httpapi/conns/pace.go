@@ -15,7 +15,7 @@ type pace struct {
 	taken  int64 // bytes meanwhile
 }
 
-// atOnce is the longest that a write takes when the socket has room for it.
+// atOnce is the longest that a write takes when the socket has space for it.
 const atOnce = 10 * time.Millisecond
 
 // tooSlow counts a write of n bytes, and reports whether the client took less than rate

@@ -62,17 +62,17 @@ func (m *Memory) Take(n int) error {
 	return fault.New(fault.Unavailable, "The bodies of other requests take all memory there is for them, or the share of this account. Try again.")
 }
 
-// TryTake is Take for a caller that can do without. It leaves requiredRoom bytes to what the same
+// TryTake is Take for a caller that can do without. It leaves requiredSpace bytes to what the same
 // request cannot do without.
 func (m *Memory) TryTake(n int) bool {
-	ok, _ := m.try(int64(n)*bodyFactor + requiredRoom)
+	ok, _ := m.try(int64(n)*bodyFactor + requiredSpace)
 	if ok {
-		m.hold.Shrink(m.hold.Held() - requiredRoom)
+		m.hold.Shrink(m.hold.Held() - requiredSpace)
 	}
 	return ok
 }
 
-const requiredRoom = 256 << 10
+const requiredSpace = 256 << 10
 
 // memoryStep is how many bytes InSteps gathers. Small requests take nothing.
 const memoryStep = 16 << 10
@@ -139,9 +139,9 @@ func (m *Memory) rate(s *settings) int64 {
 // EachElement is doc.EachElement for a list that a client sends: an element may have
 // one byte, and size is about how many are made of it.
 func (m *Memory) EachElement(list []byte, size int, fn func(value []byte) error) error {
-	room := m.InSteps()
+	space := m.InSteps()
 	return doc.EachElement(list, func(value []byte) error {
-		if err := room(size); err != nil {
+		if err := space(size); err != nil {
 			return err
 		}
 		return fn(value)
@@ -150,8 +150,8 @@ func (m *Memory) EachElement(list []byte, size int, fn func(value []byte) error)
 
 // Bytes that are made of an element.
 const (
-	KeyRoom   = 48  // of a key or an id
-	QueryRoom = 256 // of a query of several
+	KeySpace   = 48  // of a key or an id
+	QuerySpace = 256 // of a query of several
 )
 
 // restart gives back what the handler has taken when it begins again. The text of the body stays.

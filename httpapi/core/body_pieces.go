@@ -67,7 +67,7 @@ func (b *Body) readPieces(r io.Reader, length, limit int64) ([]byte, error) {
 	defer full.giveBack()
 	size := int64(512)
 	if length >= 0 {
-		size = min(length+1, bodyPiece) // room to see the end without growing
+		size = min(length+1, bodyPiece) // space to see the end without growing
 	}
 	if err := b.memory.Take(int(size)); err != nil {
 		return nil, err

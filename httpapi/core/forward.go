@@ -51,17 +51,17 @@ const (
 	// an election takes.
 	applyLimit = 2 * time.Second
 
-	// forwardRoom and forwardWeight bound what is under way to a node, in bytes: 96 requests,
-	// and as many that may take forever. A connection has room for 256 and 64 MiB, and the
+	// forwardSpace and forwardWeight bound what is under way to a node, in bytes: 96 requests,
+	// and as many that may take forever. A connection has space for 256 and 64 MiB, and the
 	// metadata and repair ask there as well.
-	forwardRoom   = 24 << 20
+	forwardSpace  = 24 << 20
 	forwardWeight = 256 << 10
 )
 
-// forwarding is the room for requests to other nodes.
+// forwarding is the space for requests to other nodes.
 type forwarding struct {
 	sync.Mutex
-	rooms map[forwardTo]*semaphore.Weighted
+	spaces map[forwardTo]*semaphore.Weighted
 }
 
 type forwardTo struct {
@@ -69,18 +69,18 @@ type forwardTo struct {
 	forever bool
 }
 
-// room returns that to a node, for what takes a while or may take forever.
-func (f *forwarding) room(node string, forever bool) *semaphore.Weighted {
+// space returns that to a node, for what takes a while or may take forever.
+func (f *forwarding) space(node string, forever bool) *semaphore.Weighted {
 	f.Lock()
 	defer f.Unlock()
 	to := forwardTo{node, forever}
-	r := f.rooms[to]
+	r := f.spaces[to]
 	if r == nil {
-		if f.rooms == nil {
-			f.rooms = make(map[forwardTo]*semaphore.Weighted)
+		if f.spaces == nil {
+			f.spaces = make(map[forwardTo]*semaphore.Weighted)
 		}
-		r = semaphore.NewWeighted(forwardRoom)
-		f.rooms[to] = r
+		r = semaphore.NewWeighted(forwardSpace)
+		f.spaces[to] = r
 	}
 	return r
 }
@@ -237,12 +237,12 @@ func (a *API) askNode(ctx context.Context, node string, req nodeRequest, limit t
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	room := a.forwarding.room(node, limit == forever)
-	weight := int64(min(len(text)+forwardWeight, forwardRoom))
-	if room.Acquire(limited, weight) != nil {
+	space := a.forwarding.space(node, limit == forever)
+	weight := int64(min(len(text)+forwardWeight, forwardSpace))
+	if space.Acquire(limited, weight) != nil {
 		return nil, cmp.Or(ctx.Err(), error(fault.New(fault.Unavailable, "Too many requests wait for "+node+".")))
 	}
-	defer room.Release(weight)
+	defer space.Release(weight)
 	text, err = a.Deps.Cluster.Ask(limited, node, serviceHTTP, text)
 	switch {
 	case err == nil:

@@ -118,7 +118,7 @@ var (
 // SendJSON answers with a compact JSON text without its newline: it adds the
 // newline, Content-Length, Cache-Control and the negotiated Content-Type, and
 // wraps the text for a JSONP callback. Headers of the endpoint are set before.
-// A large text counts in the memory of the request until it is sent: without room for it
+// A large text counts in the memory of the request until it is sent: without space for it
 // a GET is refused, all others were carried out and have to say so.
 func (w *Response) SendJSON(status int, body []byte) error {
 	if err := w.Hold(len(body)); err != nil && status < http.StatusBadRequest {

@@ -18,8 +18,8 @@ func getDatabase(c *core.Call) error {
 		return err
 	}
 	c.API.Stats.CountInfo(time.Since(c.Start), c.Start)
-	var room [512]byte
-	return c.Response.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
+	var space [512]byte
+	return c.Response.SendJSON(http.StatusOK, AppendInfo(space[:0], info))
 }
 
 // putDatabase answers PUT /{db}. The body is not looked at.

@@ -70,9 +70,9 @@ func missing(c *core.Call) ([]shard.IDMissing, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := c.Memory.HoldInSteps()
+	space := c.Memory.HoldInSteps()
 	for i := range answers { // a document with many branches has many ancestors
-		if err := room(revRoom * (len(answers[i].Missing) + len(answers[i].PossibleAncestors))); err != nil {
+		if err := space(revSpace * (len(answers[i].Missing) + len(answers[i].PossibleAncestors))); err != nil {
 			return nil, err
 		}
 	}
@@ -95,15 +95,15 @@ func readRevisions(c *core.Call, noList string) ([]shard.IDRevs, error) {
 
 // Bytes that are made of what is compared.
 const (
-	idRoom  = 128 // of an id, which may be the empty text
-	revRoom = 64  // of a revision, which has three
+	idSpace  = 128 // of an id, which may be the empty text
+	revSpace = 64  // of a revision, which has three
 )
 
-func parseRevisions(body []byte, noList string, room func(n int) error) ([]shard.IDRevs, error) {
+func parseRevisions(body []byte, noList string, space func(n int) error) ([]shard.IDRevs, error) {
 	var out []shard.IDRevs
 	places := map[string]int{}
 	err := doc.EachMember(body, func(id string, value []byte) error {
-		if err := room(idRoom + revRoom*bytes.Count(value, []byte{','})); err != nil {
+		if err := space(idSpace + revSpace*bytes.Count(value, []byte{','})); err != nil {
 			return err
 		}
 		if value[0] != '[' {

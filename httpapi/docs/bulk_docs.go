@@ -59,9 +59,9 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	if most > math.MaxInt/maxExpansion {
 		most = math.MaxInt / maxExpansion
 	}
-	room := c.Body.BorrowText()
-	defer c.Body.ReturnText(room)
-	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * maxExpansion, Room: c.Memory.InSteps(), Text: room})
+	space := c.Body.BorrowText()
+	defer c.Body.ReturnText(space)
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * maxExpansion, Space: c.Memory.InSteps(), Text: space})
 }
 
 // maxExpansion is how many times as long as its canonical form a document may be.

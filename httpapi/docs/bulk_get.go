@@ -54,8 +54,8 @@ type bulkGetItem struct {
 	err     error // refusal of this entry alone
 }
 
-// itemRoom is about how many bytes an entry takes, its refusal included.
-const itemRoom = 256
+// itemSpace is about how many bytes an entry takes, its refusal included.
+const itemSpace = 256
 
 // parseBulkGet reads the body. What is wrong with one entry is told in its
 // place in the answer.
@@ -74,7 +74,7 @@ func parseBulkGet(c *core.Call, text []byte) ([]bulkGetItem, error) {
 		return nil, fault.New(fault.BadRequest, "Missing JSON list of 'docs'.")
 	}
 	var items []bulkGetItem
-	err = c.Memory.EachElement(docs, itemRoom, func(value []byte) error {
+	err = c.Memory.EachElement(docs, itemSpace, func(value []byte) error {
 		items = append(items, parseBulkGetItem(value))
 		return nil
 	})

@@ -16,7 +16,7 @@ const (
 	// bulkGetMost is how many entries a batch has at most; see window.Window.
 	bulkGetMost = 256
 	// bulkGetFew is how many of a batch are asked for together while documents of entries behind
-	// them take most of the room.
+	// them take most of the space.
 	bulkGetFew = 16
 )
 
@@ -80,7 +80,7 @@ func (r *bulkGetReader) next(first int) {
 }
 
 // fill reads open entries of the batch, the one at that place and as many others as there is
-// room for. Where there is no memory for that one it is the entry's error.
+// space for. Where there is no memory for that one it is the entry's error.
 func (r *bulkGetReader) fill(at int) {
 	r.window.Keep(r.held())
 	var wanted []cluster.OpenRevsOptions

@@ -92,8 +92,8 @@ func readForm(c *core.Call, parts *docformat.Parts, up *upload) (*formUpload, er
 	}
 }
 
-// partRoom is about how many bytes a file takes beside its name.
-const partRoom = 512
+// partSpace is about how many bytes a file takes beside its name.
+const partSpace = 512
 
 func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload) error {
 	switch part.FormName() {
@@ -122,7 +122,7 @@ func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload)
 		if form.names[name] {
 			return fault.New(fault.BadRequest, "Duplicate attachments")
 		}
-		if err := c.Memory.Take(len(name) + partRoom); err != nil {
+		if err := c.Memory.Take(len(name) + partSpace); err != nil {
 			return err
 		}
 		form.names[name] = true

@@ -35,9 +35,9 @@ func getOpenRevs(c *core.Call, o *docOptions) error {
 	if err := screenRevs(c, results); err != nil {
 		return err
 	}
-	room := c.Memory.HoldInSteps()
+	space := c.Memory.HoldInSteps()
 	for i := range results {
-		if err := room(results[i].Doc.Size()); err != nil { // all of them wait for the client
+		if err := space(results[i].Doc.Size()); err != nil { // all of them wait for the client
 			return err
 		}
 	}

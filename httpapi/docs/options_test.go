@@ -84,7 +84,7 @@ func TestParseDestination(t *testing.T) {
 }
 
 // A batch of small documents is followed by one that is as large as their size says; large
-// documents in it that there is no room for are read when it is their turn.
+// documents in it that there is no space for are read when it is their turn.
 func TestBulkGetIsBounded(t *testing.T) {
 	d := apitest.NodeDeps(t, "divan@127.0.0.1", nil)
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))

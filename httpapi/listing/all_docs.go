@@ -240,7 +240,7 @@ func (r *listing) setKeys(c *core.Call, l docList, text []byte, inBody bool) err
 	}
 	r.keys = [][]byte{}
 	prefix := l.prefix()
-	err := c.Memory.EachElement(text, core.KeyRoom, func(value []byte) error {
+	err := c.Memory.EachElement(text, core.KeySpace, func(value []byte) error {
 		// Ids of another namespace are passed over.
 		if id, ok := doc.Unquote(value); !ok || strings.HasPrefix(id, prefix) {
 			r.keys = append(r.keys, value)

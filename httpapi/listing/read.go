@@ -65,7 +65,7 @@ func EachQuery(c *core.Call, text []byte, fn func(v *Params) error) error {
 	if err != nil {
 		return err
 	}
-	return c.Memory.EachElement(list, core.QueryRoom, func(value []byte) error {
+	return c.Memory.EachElement(list, core.QuerySpace, func(value []byte) error {
 		v := defaults
 		if err := v.applyBody(value); err != nil {
 			return err

@@ -7,8 +7,8 @@ func loadFigures(a *core.API) []runtimeFigure {
 	c, logins, node := a.Connections.Stats(), a.Deps.Auth.Figures(), nodeFigures(a)
 	out := []runtimeFigure{
 		{"couchdb_connections", "connections of clients", "gauge", "", float64(c.Open)},
-		{"couchdb_connections_evicted_total", "connections that were cut off to make room for others", "counter", "", float64(c.Evicted)},
-		{"couchdb_connections_refused_total", "connections for which there was no room", "counter", "", float64(c.Refused)},
+		{"couchdb_connections_evicted_total", "connections that were cut off to make space for others", "counter", "", float64(c.Evicted)},
+		{"couchdb_connections_refused_total", "connections for which there was no space", "counter", "", float64(c.Refused)},
 		{"couchdb_request_bodies_bytes", "memory that the bodies of requests take", "gauge", "", float64(a.Memory.Used())},
 		{"couchdb_block_cache_bytes", "blocks of stores that are kept in memory", "gauge", "", float64(node.CacheBytes)},
 		{"couchdb_memtable_bytes", "memory that the memtables of open stores take at most", "gauge", "", float64(node.MemtableBytes)},

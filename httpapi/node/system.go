@@ -139,7 +139,7 @@ func getSystem(c *core.Call) error {
 	return c.Response.SendJSON(http.StatusOK, append(appendMetadata(c.API, out), '}'))
 }
 
-// appendDisk appends the room on the disk of the data directory, null when it does not tell.
+// appendDisk appends the space on the disk of the data directory, null when it does not tell.
 func appendDisk(dst []byte, node *core.Figures) []byte {
 	if node.DiskSize == 0 {
 		return append(dst, "null"...)

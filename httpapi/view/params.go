@@ -51,7 +51,7 @@ func prepare(c *core.Call, v *view.View, p *listing.Params, inBody bool) (*answe
 	if p.Keys == nil {
 		return a, nil
 	}
-	return a, c.Memory.EachElement(p.Keys, core.KeyRoom, func(key []byte) error {
+	return a, c.Memory.EachElement(p.Keys, core.KeySpace, func(key []byte) error {
 		a.query.Keys = append(a.query.Keys, key)
 		return nil
 	})

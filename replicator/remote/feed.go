@@ -27,7 +27,7 @@ type feed struct {
 	q      endpoint.ChangesQuery
 	last   endpoint.Seq
 	end    endpoint.Seq // last_seq of the answer that is open: it may stand before the changes
-	revs   []doc.Rev    // room for revisions of further rows
+	revs   []doc.Rev    // space for revisions of further rows
 
 	answer *answer // nil: not open
 	list   list
@@ -336,7 +336,7 @@ func (f *feed) row(c *endpoint.Change, wait bool) (took bool, err error) {
 		return false, f.member("error", r.err)
 	}
 	if cap(f.revs)-len(f.revs) < 1 {
-		f.revs = make([]doc.Rev, 0, revsRoom)
+		f.revs = make([]doc.Rev, 0, revsSpace)
 	}
 	if ok {
 		f.revs, ok = r.change(c, f.revs)
@@ -350,8 +350,8 @@ func (f *feed) row(c *endpoint.Change, wait bool) (took bool, err error) {
 	return true, nil
 }
 
-// revsRoom is for how many revisions room is made at once.
-const revsRoom = 128
+// revsSpace is for how many revisions space is made at once.
+const revsSpace = 128
 
 // line reads the next object of a continuous feed.
 func (f *feed) line(wait bool) ([]byte, error) {

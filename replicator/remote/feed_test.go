@@ -199,7 +199,7 @@ func TestChangesCutBehindTheirEnd(t *testing.T) {
 	}
 }
 
-// A server that sends long ids does not have as many of them held as there is room
+// A server that sends long ids does not have as many of them held as there is space
 // for, and none that no database would take.
 func TestChangesLarge(t *testing.T) {
 	size := maxRows / 2

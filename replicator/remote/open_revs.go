@@ -19,27 +19,27 @@ import (
 // into an address, and how many those are. Ancestors that do not fit are left
 // out, the oldest first: more contents come than would have to.
 func (f *fetch) openRevs(w *endpoint.Wanted, revs []doc.Rev) (query string, asked int) {
-	room := maxURL - len(f.db.client.url) - len(docPath(w.ID)) - 100
+	space := maxURL - len(f.db.client.url) - len(docPath(w.ID)) - 100
 	var since []doc.Rev
 	if !f.whole {
 		since = slices.Clone(w.Ancestors)
 		slices.SortFunc(since, func(a, b doc.Rev) int { return b.Compare(a) })
 	}
-	known, _ := revsParam(since, room/2, 0)
-	list, asked := revsParam(revs, room-len(known), 1)
+	known, _ := revsParam(since, space/2, 0)
+	list, asked := revsParam(revs, space-len(known), 1)
 	return "revs=true&latest=true&att_encoding_info=true&open_revs=" + list + "&atts_since=" + known, asked
 }
 
-// revsParam is a list of revisions as a parameter, of those that fit into room
+// revsParam is a list of revisions as a parameter, of those that fit into space
 // but of least at any rate.
-func revsParam(revs []doc.Rev, room, least int) (string, int) {
+func revsParam(revs []doc.Rev, space, least int) (string, int) {
 	text := "["
 	for i, rev := range revs {
 		one := string(rev.AppendJSON(nil))
 		if i > 0 {
 			one = "," + one
 		}
-		if one = url.QueryEscape(one); i >= least && len(text)+len(one) > room {
+		if one = url.QueryEscape(one); i >= least && len(text)+len(one) > space {
 			return text + "]", i
 		}
 		text += one

@@ -97,7 +97,7 @@ func (t *fairShare) richest() *standing {
 }
 
 // candidates returns the jobs that run and were not told to stop: first the continuous
-// ones, in the order in which they make room for others, then those that are not, the
+// ones, in the order in which they make space for others, then those that are not, the
 // one first that has run least, as its work is the least to be lost.
 func (q *Queue) candidates() []*Job {
 	var out []*Job

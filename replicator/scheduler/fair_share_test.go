@@ -87,7 +87,7 @@ func TestFirstJobStartsAtOnce(t *testing.T) {
 			"": func(t *rapid.T) {
 				stop := m.q.Preempt(m.now, &m.s)
 				if len(accounts) == 1 && len(stop) > 0 {
-					t.Fatalf("%d jobs make room for others of their account", len(stop))
+					t.Fatalf("%d jobs make space for others of their account", len(stop))
 				}
 				for _, j := range stop {
 					m.end(j, Interrupted)
@@ -130,7 +130,7 @@ func TestSharesOfAccounts(t *testing.T) {
 			before := m.runs()
 			stop := m.q.Cycle(m.now, &m.s)
 			if len(stop) > s.MaxChurn {
-				t.Fatalf("%d jobs make room in a cycle", len(stop))
+				t.Fatalf("%d jobs make space in a cycle", len(stop))
 			}
 			for _, j := range stop {
 				m.end(j, Interrupted)

@@ -8,7 +8,7 @@ import (
 // Settings configures a Queue.
 type Settings struct {
 	MaxJobs         int           // that run
-	MaxChurn        int           // that make room in one cycle
+	MaxChurn        int           // that make space in one cycle
 	MaxHistory      int           // events
 	Interval        time.Duration // between cycles
 	HealthThreshold time.Duration // a run that was longer forgives crashes
@@ -176,7 +176,7 @@ func (q *Queue) Cycle(now time.Time, s *Settings) (stop []*Job) {
 
 // Next returns when the queue is to be asked again, besides after a job has come
 // or ended: when a pause is over and a place is free, or when it is time for
-// jobs that run to make room. Zero: not before something happens.
+// jobs that run to make space. Zero: not before something happens.
 func (q *Queue) Next(lastCycle time.Time, s *Settings) time.Time {
 	var at time.Time
 	cycle := lastCycle.Add(s.Interval)
@@ -186,7 +186,7 @@ func (q *Queue) Next(lastCycle time.Time, s *Settings) time.Time {
 			continue
 		}
 		t := j.due
-		atOnce := several && q.stopping == 0 && accounts[j.Account] == 0 // Preempt makes room
+		atOnce := several && q.stopping == 0 && accounts[j.Account] == 0 // Preempt makes space
 		if q.running >= s.MaxJobs && t.Before(cycle) && !atOnce {
 			t = cycle
 		}

@@ -11,7 +11,7 @@ type repair struct {
 	*state
 	bound *bound
 	left  []Left
-	again []urgent // found no place at first; other moves may have made room
+	again []urgent // found no place at first; other moves may have made space
 	last  bool     // what finds no place now is left
 
 	leavingOnly bool // Options

@@ -33,7 +33,7 @@ const (
 	Together                // its node has another copy of the same point
 	Draining                // its node is drained
 	Placement               // the placement rule wants it in another zone
-	Zones                   // its zone has more copies of the range than others, which have room
+	Zones                   // its zone has more copies of the range than others, which have space
 	Balance                 // its node is too full, or another one too empty
 	reasons
 )

@@ -55,11 +55,11 @@ func (s *state) take(o int32) {
 	}
 }
 
-// room reports whether a zone has a node that may have the copy of the survey.
-func (s *state) room(zone int) bool { return s.usable[zone] > s.survey.taken[zone] }
+// space reports whether a zone has a node that may have the copy of the survey.
+func (s *state) space(zone int) bool { return s.usable[zone] > s.survey.taken[zone] }
 
 // fits reports whether the copy of the survey may be in a zone: by the placement rule, or, without one,
-// because no other zone that has room has fewer copies.
+// because no other zone that has space has fewer copies.
 func (s *state) fits(shard int32, zone int32) bool {
 	count := s.survey.count
 	if rule := s.classes[s.class[shard]].rule; rule != nil {
@@ -69,7 +69,7 @@ func (s *state) fits(shard int32, zone int32) bool {
 		return true
 	}
 	for z := range count {
-		if count[z] < count[zone] && s.room(z) {
+		if count[z] < count[zone] && s.space(z) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (s *state) misplaced(c int32) (Reason, bool) {
 	}
 	count := s.survey.count
 	for z := range count {
-		if count[z] < count[zone] && s.room(z) {
+		if count[z] < count[zone] && s.space(z) {
 			return Zones, true
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Nothing waits for it while it holds a JavaScript VM, and what an update needs to
 // go on is never refused, so that no two updates wait for each other:
 //
-//   - documents are read when there is room for them; before an update waits for that,
+//   - documents are read when there is space for them; before an update waits for that,
 //     it commits what it has gathered;
 //   - Map takes what is there, and gives a document back that does not fit. That
 //     document is mapped again when it is the next one of its update to be
@@ -25,7 +25,7 @@ import (
 // share of it, of which one stays free for the next update to begin.
 type budget struct {
 	size      int64
-	room      *semaphore.Weighted // bytes
+	space     *semaphore.Weighted // bytes
 	overdraft *semaphore.Weighted // one
 	updates   atomic.Int64        // that run
 	beyond    atomic.Int64        // bytes taken beyond the budget
@@ -34,18 +34,18 @@ type budget struct {
 // defaultMemory is the budget of a manager that was told nothing.
 const defaultMemory = 256 << 20
 
-// readRoom is how much reading a batch of documents may take: the size that ends
+// readSpace is how much reading a batch of documents may take: the size that ends
 // a batch, and one document.
-const readRoom = 9 << 20
+const readSpace = 9 << 20
 
-// roomStep is how much memory Map takes at a time.
-const roomStep = 256 << 10
+// spaceStep is how much memory Map takes at a time.
+const spaceStep = 256 << 10
 
 func newBudget(size int64) *budget {
 	if size <= 0 {
 		size = defaultMemory
 	}
-	return &budget{size: size, room: semaphore.NewWeighted(size), overdraft: semaphore.NewWeighted(1)}
+	return &budget{size: size, space: semaphore.NewWeighted(size), overdraft: semaphore.NewWeighted(1)}
 }
 
 // account is the part of the budget that one update holds. Its methods are safe
@@ -53,7 +53,7 @@ func newBudget(size int64) *budget {
 type account struct {
 	b    *budget
 	held atomic.Int64
-	last *Room // that goes beyond the budget; used by the goroutines of an update in turn
+	last *Space // that goes beyond the budget; used by the goroutines of an update in turn
 }
 
 func (b *budget) open() *account {
@@ -68,20 +68,20 @@ func (a *account) close() {
 	a.b.updates.Add(-1)
 }
 
-// read takes room for documents that are going to be read.
+// read takes space for documents that are going to be read.
 func (a *account) read(ctx context.Context) (n int64, err error) {
-	n = min(readRoom, a.b.size/2)
-	if err := a.b.room.Acquire(ctx, n); err != nil {
+	n = min(readSpace, a.b.size/2)
+	if err := a.b.space.Acquire(ctx, n); err != nil {
 		return 0, err
 	}
 	a.held.Add(n)
 	return n, nil
 }
 
-// tryRead is read, if there is room.
+// tryRead is read, if there is space.
 func (a *account) tryRead() (n int64, ok bool) {
-	n = min(readRoom, a.b.size/2)
-	if !a.b.room.TryAcquire(n) {
+	n = min(readSpace, a.b.size/2)
+	if !a.b.space.TryAcquire(n) {
 		return 0, false
 	}
 	a.held.Add(n)
@@ -91,9 +91,9 @@ func (a *account) tryRead() (n int64, ok bool) {
 // share returns how much an update may take.
 func (a *account) share() int64 { return a.b.size / (1 + max(a.b.updates.Load(), 1)) }
 
-// try takes room that is there.
+// try takes space that is there.
 func (a *account) try(n int64) bool {
-	if a.held.Add(n) > a.share() || !a.b.room.TryAcquire(n) {
+	if a.held.Add(n) > a.share() || !a.b.space.TryAcquire(n) {
 		a.held.Add(-n)
 		return false
 	}
@@ -103,13 +103,13 @@ func (a *account) try(n int64) bool {
 func (a *account) release(n int64) {
 	if n > 0 {
 		a.held.Add(-n)
-		a.b.room.Release(n)
+		a.b.space.Release(n)
 	}
 }
 
-// Room is the memory that Map may take for what it makes of documents. It belongs
+// Space is the memory that Map may take for what it makes of documents. It belongs
 // to one goroutine at a time.
-type Room struct {
+type Space struct {
 	a      *account
 	taken  int64 // of the budget
 	used   int64 // of that
@@ -121,10 +121,10 @@ type Room struct {
 
 // Take takes memory for so many bytes. When it is false there is none: what was made
 // of the document is dropped, and Map gives back that document and those behind it.
-func (r *Room) Take(n int) bool {
+func (r *Space) Take(n int) bool {
 	r.used += int64(n)
 	for r.used > r.taken+r.beyond {
-		step := max(r.used-r.taken-r.beyond, roomStep)
+		step := max(r.used-r.taken-r.beyond, spaceStep)
 		switch {
 		case r.a.try(step):
 			r.taken += step
@@ -140,23 +140,23 @@ func (r *Room) Take(n int) bool {
 }
 
 // Full reports that what was made so far should be applied before there is more.
-func (r *Room) Full() bool { return r.used >= pieceBytes || r.beyond > 0 }
+func (r *Space) Full() bool { return r.used >= pieceBytes || r.beyond > 0 }
 
 // pieceBytes is how much memory what is applied together takes about, unless one
 // document takes more.
 const pieceBytes = 2 << 20
 
-// lastRoom waits until this update may go beyond the budget.
-func (a *account) lastRoom(ctx context.Context) (*Room, error) {
+// lastSpace waits until this update may go beyond the budget.
+func (a *account) lastSpace(ctx context.Context) (*Space, error) {
 	if err := a.b.overdraft.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	a.last = &Room{a: a, last: true}
+	a.last = &Space{a: a, last: true}
 	return a.last, nil
 }
 
 // close gives the memory back.
-func (r *Room) close() {
+func (r *Space) close() {
 	if r == nil {
 		return
 	}
@@ -166,5 +166,5 @@ func (r *Room) close() {
 		r.a.last = nil
 		r.a.b.overdraft.Release(1)
 	}
-	*r = Room{a: r.a}
+	*r = Space{a: r.a}
 }

@@ -15,10 +15,10 @@ import (
 
 // whole reports what is missing of a budget that is not in use.
 func (b *budget) whole() error {
-	if !b.room.TryAcquire(b.size) {
+	if !b.space.TryAcquire(b.size) {
 		return errors.New("bytes were not given back")
 	}
-	b.room.Release(b.size)
+	b.space.Release(b.size)
 	if !b.overdraft.TryAcquire(1) {
 		return errors.New("an update may still go beyond the budget")
 	}

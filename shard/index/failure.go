@@ -77,7 +77,7 @@ func (f *follower) failed(ctx context.Context, err error) error {
 		case err == nil:
 			f.retryAtOnce()
 		case fault.Is(err, fault.InsufficientStorage):
-			f.m.noRoom.await(f)
+			f.m.noSpace.await(f)
 		}
 		return err
 	}
@@ -135,10 +135,10 @@ func (w *failure) fault(design string) error {
 	return out
 }
 
-// refused returns why no update can begin now: the disk has too little room, or a
+// refused returns why no update can begin now: the disk has too little space, or a
 // document has failed that is not to be tried yet.
 func (f *follower) refused(ctx context.Context) error {
-	if err := f.room(); err != nil {
+	if err := f.space(); err != nil {
 		return err
 	}
 	f.mu.Lock()

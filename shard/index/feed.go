@@ -18,7 +18,7 @@ type batch struct {
 	from    Position                  // of the index before them
 	pos     Position                  // and when they are all applied
 	at      func(p *Position, d *Doc) // moves a position behind a document; nil: only the whole batch has one
-	room    int64                     // of the budget, for the documents
+	space   int64                     // of the budget, for the documents
 	more    bool                      // something comes behind
 	rows    shard.RowBatch
 	changes shard.ChangeBatch
@@ -30,7 +30,7 @@ type piece struct {
 	docs   []Doc
 	pos    Position // of the index when they are applied
 	mapped Mapped
-	room   *Room
+	space  *Space
 	last   bool          // of the part
 	ends   bool          // it is the last one of the batch: what is applied is committed, unless more is gathered
 	more   bool          // another batch comes behind
@@ -63,17 +63,17 @@ func (b *batch) bytes() int64 {
 }
 
 const (
-	docBytes = 256     // what a document takes beside its text, about
-	keepRoom = 2 << 20 // the memory of a batch with more in it is given back
+	docBytes  = 256     // what a document takes beside its text, about
+	keepSpace = 2 << 20 // the memory of a batch with more in it is given back
 )
 
 // rest empties the batch. What one large document has left is not kept.
 func (b *batch) rest() {
-	if b.room > keepRoom {
+	if b.space > keepSpace {
 		b.rows, b.changes = shard.RowBatch{}, shard.ChangeBatch{}
 	}
 	clear(b.docs)
-	b.docs, b.room, b.more = b.docs[:0], 0, false
+	b.docs, b.space, b.more = b.docs[:0], 0, false
 }
 
 // inlineDocs is up to how many documents are mapped where they are read: more
@@ -113,7 +113,7 @@ func (up *updater) feed(ctx context.Context, fresh bool, read readBatch) error {
 }
 
 // read fills a batch with documents that come after what was read last. Before it waits for
-// room it calls full, which may be nil.
+// space it calls full, which may be nil.
 func (up *updater) read(ctx context.Context, b *batch, read readBatch, full func()) (more bool, err error) {
 	if !up.f.m.o.Shards.Copies.Has(up.f.copyName) { // the snapshot would outlive it
 		return false, fault.New(fault.NoCopy, "no_db_file")
@@ -121,11 +121,11 @@ func (up *updater) read(ctx context.Context, b *batch, read readBatch, full func
 	b.rest()
 	b.from, b.pos = up.reading, up.reading
 	var ok bool
-	if b.room, ok = up.account.tryRead(); !ok {
+	if b.space, ok = up.account.tryRead(); !ok {
 		if full != nil {
 			full()
 		}
-		if b.room, err = up.account.read(ctx); err != nil {
+		if b.space, err = up.account.read(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -133,11 +133,11 @@ func (up *updater) read(ctx context.Context, b *batch, read readBatch, full func
 		return false, err
 	}
 	switch n := b.bytes(); {
-	case n < b.room:
-		up.account.release(b.room - n)
-		b.room = n
-	case n > b.room && up.account.try(n-b.room):
-		b.room = n
+	case n < b.space:
+		up.account.release(b.space - n)
+		b.space = n
+	case n > b.space && up.account.try(n-b.space):
+		b.space = n
 	}
 	up.reading = b.pos
 	return more, ctx.Err()
@@ -160,8 +160,8 @@ func (up *updater) pause(ctx context.Context, d time.Duration) error {
 func (up *updater) inline(ctx context.Context, b *batch, fresh bool) error {
 	whole := part{b: b, docs: b.docs, from: b.from, pos: b.pos, last: true}
 	err := up.mapPart(ctx, &whole, func(p piece) error { return up.take(ctx, p, fresh) })
-	up.account.release(b.room)
-	b.room = 0
+	up.account.release(b.space)
+	b.space = 0
 	return err
 }
 
@@ -181,8 +181,8 @@ func (up *updater) take(ctx context.Context, p piece, fresh bool) error {
 	if err := up.apply(ctx, &p, fresh); err != nil {
 		return err
 	}
-	up.applied, up.weighs = append(up.applied, p), up.weighs+p.room.used
-	if p.ends && !up.gathers(&p) || p.room.last || up.reads || up.large() {
+	up.applied, up.weighs = append(up.applied, p), up.weighs+p.space.used
+	if p.ends && !up.gathers(&p) || p.space.last || up.reads || up.large() {
 		return up.commit(ctx)
 	}
 	return nil
@@ -209,18 +209,18 @@ func (up *updater) apply(ctx context.Context, p *piece, fresh bool) error {
 // does so in its turn: what comes before is applied. One that is left out is mapped again
 // as one that is gone.
 func (up *updater) mapPart(ctx context.Context, of *part, out func(p piece) error) error {
-	pos, room := of.from, &Room{a: up.account}
+	pos, space := of.from, &Space{a: up.account}
 	for docs := of.docs; ; {
-		p, err := up.mapPiece(ctx, docs, room)
+		p, err := up.mapPiece(ctx, docs, space)
 		docs = docs[len(p.docs):]
-		up.weight.add(len(p.docs), room.used)
+		up.weight.add(len(p.docs), space.used)
 		p.pos, p.last = of.b.behind(&pos, p.docs), len(docs) == 0 && err == nil
 		if p.last {
 			p.pos, p.ends, p.more = of.pos, of.last, of.b.more
 		}
-		refused := room.refused
+		refused := space.refused
 		if len(p.docs) == 0 && !p.last {
-			room.close()
+			space.close()
 		} else if err := out(p); err != nil {
 			return err
 		}
@@ -230,11 +230,11 @@ func (up *updater) mapPart(ctx context.Context, of *part, out func(p piece) erro
 		case err != nil && !leaveOut(docs, err):
 			return out(piece{err: err, last: true})
 		case refused:
-			if room, err = up.turn(ctx, out); err != nil {
+			if space, err = up.turn(ctx, out); err != nil {
 				return out(piece{err: err, last: true})
 			}
 		default:
-			room = &Room{a: up.account}
+			space = &Space{a: up.account}
 		}
 	}
 }
@@ -248,19 +248,19 @@ func (b *batch) behind(pos *Position, docs []Doc) Position {
 }
 
 // mapPiece maps some of the documents.
-func (up *updater) mapPiece(ctx context.Context, docs []Doc, room *Room) (p piece, err error) {
+func (up *updater) mapPiece(ctx context.Context, docs []Doc, space *Space) (p piece, err error) {
 	n := 0
 	err = up.f.contained(func() (err error) {
-		p.mapped, n, err = up.f.kind.Map(ctx, docs, room)
+		p.mapped, n, err = up.f.kind.Map(ctx, docs, space)
 		return err
 	})()
-	p.docs, p.room = docs[:n], room
+	p.docs, p.space = docs[:n], space
 	return p, err
 }
 
 // turn waits until everything that was given out is committed and the update may go
 // beyond the budget.
-func (up *updater) turn(ctx context.Context, out func(p piece) error) (*Room, error) {
+func (up *updater) turn(ctx context.Context, out func(p piece) error) (*Space, error) {
 	turn := make(chan struct{})
 	if err := out(piece{turn: turn}); err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (up *updater) turn(ctx context.Context, out func(p piece) error) (*Room, er
 	if _, ok := receive(ctx, turn); !ok && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return up.account.lastRoom(ctx)
+	return up.account.lastSpace(ctx)
 }
 
 // part is some documents of a batch that one goroutine maps.
@@ -316,7 +316,7 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 	g.Go(up.f.contained(func() error {
 		defer close(toMap)
 		defer close(inOrder)
-		// What was gathered is committed: this goroutine goes on when there is room.
+		// What was gathered is committed: this goroutine goes on when there is space.
 		full := func() {
 			turn := make(chan piece, 1)
 			turn <- piece{turn: make(chan struct{}), last: true}
@@ -357,8 +357,8 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 				return err
 			}
 			if p.last {
-				up.account.release(p.b.room)
-				p.b.room = 0
+				up.account.release(p.b.space)
+				p.b.space = 0
 				free <- p.b
 			}
 		}
@@ -391,7 +391,7 @@ const (
 	partDocs  = 64 // while it is not
 )
 
-// weight counts the documents of an update until now, and the room that they
+// weight counts the documents of an update until now, and the space that they
 // took.
 type weight struct{ count, bytes atomic.Int64 }
 

@@ -77,7 +77,7 @@ func (r *revisions) Begin(_ context.Context, x *storage.Index, changes uint64) (
 const countKey = "count"
 
 // Map implements Kind.
-func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, int, error) {
+func (r *revisions) Map(ctx context.Context, docs []Doc, space *Space) (Mapped, int, error) {
 	r.mapped.Add(int64(len(docs)))
 	if r.onMap != nil {
 		if err := r.onMap(docs); err != nil {
@@ -86,7 +86,7 @@ func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, in
 	}
 	var out []revision
 	for _, d := range docs {
-		if room.Full() {
+		if space.Full() {
 			break
 		}
 		one := revision{id: d.ID}
@@ -100,7 +100,7 @@ func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, in
 		}
 		if r.weigh != nil {
 			one.bytes = r.weigh(d)
-			if !room.Take(one.bytes) {
+			if !space.Take(one.bytes) {
 				break
 			}
 			if r.took != nil {

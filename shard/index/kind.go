@@ -23,13 +23,13 @@ type Mapped any
 // methods of Stages on one goroutine at a time, Map on several.
 type Kind interface {
 	Stages
-	// Map makes of documents what Apply needs, and takes room for it before it makes
-	// it. It stops after n documents when room is full, or refused for the next one.
+	// Map makes of documents what Apply needs, and takes space for it before it makes
+	// it. It stops after n documents when space is full, or refused for the next one.
 	// An error is that of the document behind the first n: a DocumentError if the
 	// document is the reason, which is asked for again, as one that is gone, if it is to
 	// be left out. The documents are the caller's again when Apply has
 	// returned.
-	Map(ctx context.Context, docs []Doc, room *Room) (m Mapped, n int, err error)
+	Map(ctx context.Context, docs []Doc, space *Space) (m Mapped, n int, err error)
 	// Close is called when the index is not in use any more.
 	Close()
 }

@@ -37,7 +37,7 @@ type Manager struct {
 	openers    map[Type]Opener // not changed while the manager is in use
 	followers  *followers
 	background *background
-	noRoom     *noRoom
+	noSpace    *noSpace
 	leftOut    atomic.Uint64 // documents that were left out of an index since the start
 }
 
@@ -50,24 +50,24 @@ func New(o Options) *Manager {
 	b := newBackground(fs)
 	return &Manager{
 		o: o, budget: newBudget(o.Memory), openers: map[Type]Opener{},
-		followers: fs, background: b, noRoom: newNoRoom(o.Engine, fs, b),
+		followers: fs, background: b, noSpace: newNoSpace(o.Engine, fs, b),
 	}
 }
 
 // Run updates indexes in the background, one of a database at a time, and forgets indexes
 // that are not in use; it returns nil when ctx ends, with the manager closed.
 func (m *Manager) Run(ctx context.Context) error {
-	tick, room := time.NewTicker(idleFollower/5), time.NewTicker(lookForRoom)
+	tick, space := time.NewTicker(idleFollower/5), time.NewTicker(lookForSpace)
 	defer tick.Stop()
-	defer room.Stop()
+	defer space.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return m.Close()
 		case <-tick.C:
 			m.followers.forgetIdle()
-		case <-room.C:
-			m.noRoom.resume()
+		case <-space.C:
+			m.noSpace.resume()
 		case <-m.background.wake:
 			m.background.update(ctx)
 		}
@@ -79,7 +79,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) Close() error {
 	m.followers.stop()
 	m.background.giveUp()
-	m.noRoom.giveUp(func(*follower) bool { return true })
+	m.noSpace.giveUp(func(*follower) bool { return true })
 	m.followers.forget(func(*follower) bool { return true })
 	return nil
 }
@@ -91,7 +91,7 @@ func errClosed() error { return fault.New(fault.Closed, "the node is shutting do
 func (m *Manager) CopyDropped(copyName string) {
 	of := func(f *follower) bool { return f.copyName == copyName }
 	m.followers.copyDropped(copyName)
-	m.noRoom.giveUp(of)
+	m.noSpace.giveUp(of)
 	m.followers.forget(of)
 }
 
@@ -342,7 +342,7 @@ func (m *Manager) Has(copyName string, name Name) (bool, error) {
 // drop removes one index. Who reads it goes on until it is done; work on it ends
 // first, so that the next query finds its place free.
 func (m *Manager) drop(ctx context.Context, copyName string, name Name) error {
-	m.noRoom.giveUp(func(f *follower) bool { return f.copyName == copyName && f.spec.Name == name })
+	m.noSpace.giveUp(func(f *follower) bool { return f.copyName == copyName && f.spec.Name == name })
 	for _, end := range m.followers.cancelWork(followerKey(copyName, name)) {
 		select {
 		case <-end:

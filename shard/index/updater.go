@@ -20,7 +20,7 @@ type updater struct {
 	reading Position // as read
 	docs    int      // that were committed
 	applied []piece  // that were not, yet
-	weighs  int64    // bytes of room that those have used
+	weighs  int64    // bytes of space that those have used
 	key     []byte
 	account *account
 	weight  weight
@@ -165,7 +165,7 @@ func (up *updater) purge(ctx context.Context, upto uint64) error {
 // than many small ones.
 const CommitBytes = 24 << 20
 
-// What a Gatherer gathers: documents, and bytes of room, unless the share of the update is
+// What a Gatherer gathers: documents, and bytes of space, unless the share of the update is
 // smaller.
 const (
 	gatherDocs  = 5000
@@ -222,7 +222,7 @@ func (up *updater) commitBatch(ctx context.Context) error {
 	progress := &up.f.progress
 	for i := range up.applied {
 		p := &up.applied[i]
-		p.room.close()
+		p.space.close()
 		up.docs += len(p.docs)
 		progress.done.Add(uint64(len(p.docs)))
 	}
@@ -235,7 +235,7 @@ func (up *updater) commitBatch(ctx context.Context) error {
 // settle waits until the engine has written what went beyond the budget, which it
 // holds in memory until then: the next update that goes beyond it may begin.
 func (up *updater) settle() error {
-	if !slices.ContainsFunc(up.applied, func(p piece) bool { return p.room.beyond > 0 }) {
+	if !slices.ContainsFunc(up.applied, func(p piece) bool { return p.space.beyond > 0 }) {
 		return nil
 	}
 	return indexed(up.x.Settle())

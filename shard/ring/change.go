@@ -120,7 +120,7 @@ type Change struct {
 func Apply(shards []Shard, changes []Change, ids *NewCopies) ([]Shard, bool) {
 	leaves := func(ch Change) bool { return ch.To == StateLeaving }
 	leaving := slices.ContainsFunc(changes, leaves)
-	if leaving { // they make room for those that come
+	if leaving { // they make space for those that come
 		changes = append(slices.DeleteFunc(slices.Clone(changes), func(ch Change) bool { return !leaves(ch) }),
 			slices.DeleteFunc(slices.Clone(changes), leaves)...)
 	}

@@ -15,7 +15,7 @@ const (
 	fileMax    = 255                          // bytes of a file name, on every file system in use
 	segmentMax = fileMax - len(".1763600000") // last segment, which carries the suffix
 	lastMax    = segmentMax - len(dotCouch)   // as CouchDB: its files end in .couch
-	nameMax    = 2048                         // whole name; leaves room below PATH_MAX for the data directory
+	nameMax    = 2048                         // whole name; leaves space below PATH_MAX for the data directory
 )
 
 // CopyName returns the name of a copy: "shards/00000000-7fffffff/db.1763600000".

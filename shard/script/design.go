@@ -118,7 +118,7 @@ func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, valu
 		}
 	}()
 	if v.list == nil { // which waits for a client while it has what it has
-		if err := v.makeRoom(texts...); err != nil {
+		if err := v.takeAllowance(texts...); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ type Stats struct {
 
 	Queues                 [kinds]fairqueue.Stats // for VMs, by kind of use: see KindNames
 	Turns, ValidationTurns fairqueue.Stats        // on a processor
-	Parked                 int                    // list functions that wait for their clients or for rows, without a seat
+	Parked                 int                    // list functions that wait for their clients or for rows, without a slot
 	ParkedBytes            int64                  // of their VMs
 	ListsCut               uint64                 // clients that were cut off because too many of them took nothing
 	Calls                  CallStats
@@ -65,8 +65,8 @@ const startTime = time.Minute
 // Engine makes VMs, keeps those that have nothing to do for a while, and
 // accounts their memory. It is safe for concurrent use.
 //
-// Invariant: VMs in use hold a seat or are parked, and there are as many seats as VMs
-// may exist besides those that are parked; so who has a seat finds room for a VM, if
+// Invariant: VMs in use hold a slot or are parked, and there are as many slots as VMs
+// may exist besides those that are parked; so who has a slot finds space for a VM, if
 // need be by closing one that is idle.
 //
 // LOCKS the queues' before parked.mu; mu is a leaf.
@@ -74,10 +74,10 @@ type Engine struct {
 	o       Options
 	prelude atomic.Pointer[[]byte] // the script of the sandbox, compiled
 	queues
-	leases sync.Pool // *lease
-	parked parked
-	rooms  [2]rooms // for large documents: of validations, of all others
-	called callCounters
+	leases     sync.Pool // *lease
+	parked     parked
+	allowances [2]allowances // for large documents: of validations, of all others
+	called     callCounters
 
 	mu struct {
 		sync.Mutex
@@ -109,7 +109,7 @@ func New(o Options) *Engine {
 		o.MaxVMs = 18*o.Processors + 1
 	}
 	o.MaxVMs = max(o.MaxVMs, kinds)
-	e := &Engine{o: o, rooms: [2]rooms{newRooms(), newRooms()}}
+	e := &Engine{o: o, allowances: [2]allowances{newAllowances(), newAllowances()}}
 	e.newQueues()
 	return e
 }
@@ -120,7 +120,7 @@ func (e *Engine) Stats() Stats {
 	s := e.mu.stats
 	s.Idle = len(e.mu.idle)
 	e.mu.Unlock()
-	for k, q := range e.seats {
+	for k, q := range e.slots {
 		s.Queues[k] = q.Stats()
 	}
 	s.ValidationTurns, s.Turns = e.turns[0].Stats(), e.turns[1].Stats()
@@ -135,7 +135,7 @@ func (e *Engine) Stats() Stats {
 // given back. No new ones are made, and calls that wait for a turn fail.
 func (e *Engine) Close() error {
 	e.closeQueues()
-	for _, r := range e.rooms {
+	for _, r := range e.allowances {
 		for _, q := range r {
 			q.Close()
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // TestVMsAreBounded uses more functions than there may be VMs: idle ones make
-// room, and who finds none waits, or goes with its request.
+// allowance, and who finds none waits, or goes with its request.
 func TestVMsAreBounded(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{MaxVMs: 11, Processors: 9})

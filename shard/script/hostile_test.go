@@ -134,7 +134,7 @@ func TestHostileScripts(t *testing.T) {
 }
 
 // runHostile says what becomes of a document under a map function, which has to
-// give room in the end.
+// give space in the end.
 func runHostile(t *testing.T, e *Engine, source string) (string, time.Duration) {
 	t.Helper()
 	m, err := e.Mapper(t.Context(), Program{Maps: []string{source}})

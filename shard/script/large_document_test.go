@@ -59,27 +59,27 @@ func TestLargeDocuments(t *testing.T) {
 	}
 }
 
-// take takes a room as a database that is none of the test's, and returns what gives it back.
+// take takes an allowance as a database that is none of the test's, and returns what gives it back.
 func take(t *testing.T, e *Engine, size int) (giveBack func()) {
 	t.Helper()
 	var turn fairqueue.Turn
-	must(t, e.rooms[1][size].Acquire(t.Context(), &turn, fairqueue.Flow{Database: fmt.Sprint(rand.Uint64())}, time.Now(), time.Minute))
+	must(t, e.allowances[1][size].Acquire(t.Context(), &turn, fairqueue.Flow{Database: fmt.Sprint(rand.Uint64())}, time.Now(), time.Minute))
 	return func() { turn.Release(time.Now()) }
 }
 
-// given checks that all rooms were given back.
+// given checks that all allowances were given back.
 func given(t *testing.T, e *Engine) {
 	t.Helper()
-	for _, r := range e.rooms {
+	for _, r := range e.allowances {
 		for _, q := range r {
 			if s := q.Stats(); s.Held+s.Waiting != 0 {
-				t.Errorf("a room was not given back: %+v", s)
+				t.Errorf("an allowance was not given back: %+v", s)
 			}
 		}
 	}
 }
 
-// TestLargeDocumentsShareMemory: when all rooms for large documents are taken one waits,
+// TestLargeDocumentsShareMemory: when all allowances for large documents are taken one waits,
 // no longer than the request or the call.
 func TestLargeDocumentsShareMemory(t *testing.T) {
 	if testing.Short() {
@@ -135,7 +135,7 @@ func TestLargeDocumentsTakeTurns(t *testing.T) {
 			}
 		})
 	}
-	for e.rooms[0][1].Stats().Waiting == 0 { // until no more of them have a room
+	for e.allowances[0][1].Stats().Waiting == 0 { // until no more of them have an allowance
 		runtime.Gosched()
 	}
 	for range 3 {

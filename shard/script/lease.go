@@ -7,7 +7,7 @@ import (
 	"divan/storage/fault"
 )
 
-// useKind is the purpose that JavaScript is run for. Each has seats of its own, so that no
+// useKind is the purpose that JavaScript is run for. Each has slots of its own, so that no
 // use waits for another use that may wait for it: a list function waits for rows, which
 // may need map and reduce functions, and for a client that reads slowly; a write waits for
 // validation functions.
@@ -25,20 +25,20 @@ const (
 // KindNames are the kinds of uses in the order of Stats.Queues.
 var KindNames = [kinds]string{"indexes", "functions", "validations", "lists", "checks"}
 
-// queues are the queues in which uses of JavaScript wait. A seat is the right to have a
+// queues are the queues in which uses of JavaScript wait. A slot is the right to have a
 // VM, and is about memory; it is held while the VM is used, and shared so that some are
 // always left. A turn is the right to run on a processor, and goes on to the next after a
 // slice, no matter what the script does. Validations have turns of their own.
 type queues struct {
-	seats [kinds]*fairqueue.Queue
+	slots [kinds]*fairqueue.Queue
 	turns [2]*fairqueue.Queue // of validations, of all others
 }
 
 // errBusy refuses a call whose turn has not come in time.
 var errBusy = fault.New(fault.Busy, "The functions of this database have too much to do at the moment. Try again later.")
 
-// seatsOf divides VMs among kinds.
-func seatsOf(vms int) (n [kinds]int) {
+// slotsOf divides VMs among kinds.
+func slotsOf(vms int) (n [kinds]int) {
 	checks := max(1, vms/9)
 	each := max(1, (vms-checks)/4)
 	for k := range n {
@@ -50,12 +50,12 @@ func seatsOf(vms int) (n [kinds]int) {
 }
 
 func (e *Engine) newQueues() {
-	for k, n := range seatsOf(e.o.MaxVMs) {
+	for k, n := range slotsOf(e.o.MaxVMs) {
 		o := fairqueue.Options{Capacity: n, Shares: true, Busy: errBusy}
 		if useKind(k) == forLists {
 			o.Yielded = e.park
 		}
-		e.seats[k] = fairqueue.New(o)
+		e.slots[k] = fairqueue.New(o)
 	}
 	for i := range e.turns {
 		e.turns[i] = fairqueue.New(fairqueue.Options{Capacity: e.o.Processors, Busy: errBusy})
@@ -74,7 +74,7 @@ func (k useKind) group() int {
 }
 
 func (q *queues) closeQueues() {
-	for _, s := range q.seats {
+	for _, s := range q.slots {
 		s.Close()
 	}
 	for _, t := range q.turns {
@@ -86,15 +86,15 @@ func (q *queues) closeQueues() {
 // begins with a new VM, and a design document that is refused is not tried again.
 const checkPatience = 6
 
-// lease is a seat and a turn.
+// lease is a slot and a turn.
 type lease struct {
-	seat, turn fairqueue.Turn
+	slot, turn fairqueue.Turn
 	kind       useKind
 	flow       fairqueue.Flow
 	patience   time.Duration // 0: without end
 }
 
-// lease waits for a seat and for a turn.
+// lease waits for a slot and for a turn.
 func (e *Engine) lease(ctx caller, k useKind, instance string) (*lease, error) {
 	f, patience := fairqueue.Flow{Database: instance}, e.o.Timeout()
 	if ctx != nil {
@@ -113,11 +113,11 @@ func (e *Engine) lease(ctx caller, k useKind, instance string) (*lease, error) {
 	}
 	l.kind, l.flow, l.patience = k, f, patience
 	now := time.Now()
-	if err := e.seats[k].Acquire(ctx, &l.seat, f, now, patience); err != nil {
+	if err := e.slots[k].Acquire(ctx, &l.slot, f, now, patience); err != nil {
 		return nil, err
 	}
 	if err := e.turnsOf(k).Acquire(ctx, &l.turn, f, now, patience); err != nil {
-		l.seat.Release(time.Now())
+		l.slot.Release(time.Now())
 		return nil, err
 	}
 	return l, nil
@@ -126,7 +126,7 @@ func (e *Engine) lease(ctx caller, k useKind, instance string) (*lease, error) {
 // end gives both back.
 func (e *Engine) end(l *lease, now time.Time) {
 	l.turn.Release(now)
-	l.seat.Release(now)
-	l.seat.Holder = nil
+	l.slot.Release(now)
+	l.slot.Holder = nil
 	e.leases.Put(l)
 }

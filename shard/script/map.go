@@ -141,7 +141,7 @@ func (m *MapVM) run(ctx caller, doc []byte, t taker) error {
 	d := document{text: doc}
 	defer func() {
 		v.realm.free(d.value)
-		v.leaveRoom()
+		v.returnAllowance()
 	}()
 	defer v.functions.dropPromises()
 	if err := m.open(&d, !m.mapper.read.all && v.functions.analysed && v.encoder.object.untouched()); err != nil {
@@ -173,7 +173,7 @@ func (m *MapVM) open(d *document, projected bool) error {
 			text = v.joined
 		}
 	}
-	err := v.makeRoom(text)
+	err := v.takeAllowance(text)
 	if err != nil {
 		return err
 	}

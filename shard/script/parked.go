@@ -10,7 +10,7 @@ import (
 )
 
 // parked are the list functions that wait, for their clients or for rows, and whose
-// seats others have got meanwhile. All that is left to them is their VMs, which count
+// slots others have got meanwhile. All that is left to them is their VMs, which count
 // against a budget. When that is used up the function whose client has taken nothing
 // for longest is ended, of the account that takes most of it.
 type parked struct {
@@ -24,10 +24,10 @@ type parked struct {
 // Most have a hundredth.
 const parkedVMs = 4
 
-// park takes the seat of a function that waits for something else, and reports whether it
+// park takes the slot of a function that waits for something else, and reports whether it
 // could. It is called while the function cannot come back.
 func (e *Engine) park(t *fairqueue.Turn) bool {
-	v := t.Holder.(*vm) //nolint:forcetypeassert // nothing else has seats
+	v := t.Holder.(*vm) //nolint:forcetypeassert // nothing else has slots
 	p := &e.parked
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *Engine) cutLocked() {
 }
 
 // outside does what is not the script's own work: its time stands still, and others may
-// have its turn and its seat.
+// have its turn and its slot.
 func (v *vm) outside(sending bool, f func(*listing) error) (err error) {
 	l := v.list
 	if l == nil {
@@ -118,12 +118,12 @@ func (v *vm) outside(sending bool, f func(*listing) error) (err error) {
 	}
 	l.sending, l.since = sending, time.Now()
 	v.lease.turn.Leave(l.since)
-	v.lease.seat.Leave(l.since)
+	v.lease.slot.Leave(l.since)
 	ended := true // and what is left of the script is to be cleared away; a stream may panic
 	defer func() {
 		if ended {
 			v.lease.turn.Abandon()
-			v.lease.seat.Abandon()
+			v.lease.slot.Abandon()
 			v.set.engine.unpark(v)
 		}
 	}()
@@ -131,7 +131,7 @@ func (v *vm) outside(sending bool, f func(*listing) error) (err error) {
 		return err
 	}
 	now := time.Now()
-	if err = v.lease.seat.Return(v.limits.done, now); err != nil {
+	if err = v.lease.slot.Return(v.limits.done, now); err != nil {
 		return err
 	}
 	v.set.engine.unpark(v)

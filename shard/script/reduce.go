@@ -61,7 +61,7 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 		return dst, err
 	}
 	v.joined = appendArray(v.joined[:0], values)
-	if err := v.makeRoom(keys, v.joined); err != nil {
+	if err := v.takeAllowance(keys, v.joined); err != nil {
 		return dst, err
 	}
 	k := null()

@@ -38,10 +38,10 @@ type vm struct {
 // idle.
 type tenancy struct {
 	set         *functionSet
-	room        room   // for a large document
-	lease       *lease // while it is used
-	accounted   int64  // bytes, in the figures
-	parkedBytes int64  // guarded by parked.mu
+	allowance   allowance // for a large document
+	lease       *lease    // while it is used
+	accounted   int64     // bytes, in the figures
+	parkedBytes int64     // guarded by parked.mu
 	idleSince   time.Time
 }
 
@@ -106,7 +106,7 @@ func (v *vm) close() {
 
 // use gives the vm to a use of a set's functions.
 func (v *vm) use(s *functionSet, l *lease) {
-	v.set, v.lease, v.limits.turn, l.seat.Holder = s, l, &l.turn, v
+	v.set, v.lease, v.limits.turn, l.slot.Holder = s, l, &l.turn, v
 }
 
 // leave takes the lease of the use away.
@@ -147,7 +147,7 @@ func (v *vm) endUse() bool {
 
 // rest ends a call: buffers that one large document has left are given back.
 func (v *vm) rest() {
-	v.leaveRoom()
+	v.returnAllowance()
 	v.limits.done = nil
 	v.realm.input.shrink()
 	v.encoder.shrink()

@@ -51,7 +51,7 @@ func (e *evaluation) blockMax(root node, collectors []collector) (*blockMax, err
 	}
 	b := &blockMax{s: &e.scan, term: term, hits: hits, candidates: make([]candidate, 0, candidatesAtOnce)}
 	b.m = termMatcher{n: term, s: b.s, lengths: b.s.r.Values(postings.Lengths, term.word.field)}
-	return b, b.s.room.Take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
+	return b, b.s.space.Take(matcherBytes + postings.ChunkSize/8 + candidatesAtOnce*candidateBytes)
 }
 
 // bounded reports whether scores grow with the frequency and fall with the length.

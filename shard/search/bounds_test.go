@@ -50,7 +50,7 @@ func TestMemory(t *testing.T) {
 		turn := n.indexes.turns.newTurn(t.Context(), "x")
 		e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, syntax.All{}, &req)
 		must(t, err)
-		e.scan.room = room{left: 100}
+		e.scan.space = space{left: 100}
 		if _, err := e.run(); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%v, %v, %v with 100 bytes: %v", req.Counts, req.Sort, req.Group, err)
 		}

@@ -146,7 +146,7 @@ func (c *compiler) term(field string, term []byte, boost float64) (node, error) 
 	if c.byID(field) {
 		return c.named(field, string(term), boost)
 	}
-	if err := c.scan.room.Take(nodeBytes); err != nil {
+	if err := c.scan.space.Take(nodeBytes); err != nil {
 		return nil, err
 	}
 	w, err := c.scan.word(field, term)

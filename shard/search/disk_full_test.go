@@ -35,8 +35,8 @@ func (n *world) putWords(first, docs int) {
 	}
 }
 
-// TestBuildOnFullDisk: an index that finds no room while it is built says so, leaves room for
-// documents, and has all of them when there is room again.
+// TestBuildOnFullDisk: an index that finds no space while it is built says so, leaves space for
+// documents, and has all of them when there is space again.
 func TestBuildOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := storagetest.NewSizedFS(vfs.NewMem(), 1<<30)

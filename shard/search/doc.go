@@ -11,7 +11,7 @@
 // the memory of a query does not grow with the number of matches: it is its lists, its sets, and
 // the hits that are asked for. A list is read once, no matter how many clauses have its term
 // (words.go), a column once, no matter how many parts of a request read it. All of that is counted,
-// and bounded (room.go). Queries that look at much, or need much memory, wait for their turns
+// and bounded (space.go). Queries that look at much, or need much memory, wait for their turns
 // (turn.go); others do not.
 //
 // A query of one term in the order of scores looks only at the runs of its lists that may have a

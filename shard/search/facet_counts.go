@@ -41,7 +41,7 @@ func (c *counter) collect(n postings.Number, _ matcher) error {
 	for ; ok; b, ok, err = c.column.Next() {
 		l := c.labels[string(b)]
 		if l == nil {
-			if err := c.s.room.Take(labelBytes + len(b)); err != nil {
+			if err := c.s.space.Take(labelBytes + len(b)); err != nil {
 				return err
 			}
 			l = &label{}

@@ -41,10 +41,10 @@ func (m *highlighter) highlight(hit *Hit) error {
 			if hit.Fields[i].Name != field || json.Unmarshal(hit.Fields[i].Value, &text) != nil {
 				continue
 			}
-			style := highlight.Style{Before: h.Before, After: h.After, Size: max(1, h.Size), Most: m.scan.room.most()}
+			style := highlight.Style{Before: h.Before, After: h.After, Size: max(1, h.Size), Most: m.scan.space.most()}
 			more, err := m.marked.Pieces(m.scan.ctx, text, m.textTokens(field, text), style)
 			if errors.Is(err, highlight.ErrTooLarge) {
-				return errNoRoom()
+				return errNoSpace()
 			}
 			if err != nil {
 				return err
@@ -52,19 +52,19 @@ func (m *highlighter) highlight(hit *Hit) error {
 			for i := range more {
 				bytes := storedBytes + len(more[i].Text)
 				taken += bytes
-				if err := m.scan.room.Take(bytes); err != nil {
+				if err := m.scan.space.Take(bytes); err != nil {
 					return err
 				}
 			}
 			pieces = append(pieces, more...)
 		}
 		out := Highlighted{field, highlight.Best(pieces, h.Number)}
-		m.scan.room.Give(taken) // but the best are kept
+		m.scan.space.Give(taken) // but the best are kept
 		bytes := storedBytes
 		for _, p := range out.Pieces {
 			bytes += storedBytes + len(p)
 		}
-		if err := m.scan.room.Take(bytes); err != nil {
+		if err := m.scan.space.Take(bytes); err != nil {
 			return err
 		}
 		hit.Highlights = append(hit.Highlights, out)

@@ -22,7 +22,7 @@ type idSet struct {
 func (d *idSet) take(s *scan, n postings.Number) error {
 	set := d.sets[n.Chunk()]
 	if set == nil {
-		if err := s.room.Take(len(set) * 8); err != nil {
+		if err := s.space.Take(len(set) * 8); err != nil {
 			return err
 		}
 		set = &postings.Set{}
@@ -62,7 +62,7 @@ func (c *compiler) named(field, term string, score float64) (*idSet, error) {
 	if field == partitionField {
 		return c.partition(term, score)
 	}
-	if err := c.scan.room.Take(nodeBytes + valueBytes); err != nil {
+	if err := c.scan.space.Take(nodeBytes + valueBytes); err != nil {
 		return nil, err
 	}
 	d := &idSet{map[uint32]*postings.Set{}, score}

@@ -13,7 +13,7 @@ type Info struct {
 	Exists        bool
 	Seq, PurgeSeq uint64          // of the copy, that the index reflects
 	Live          uint64          // documents
-	Dead          uint64          // earlier versions of documents that still take room
+	Dead          uint64          // earlier versions of documents that still take space
 	Size          int64           // bytes on disk
 	LeftOut       uint64          // documents that the index holds nothing of, because they cannot be indexed
 	Left          []index.LeftOut // the first of them

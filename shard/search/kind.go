@@ -57,11 +57,11 @@ func (k *searchIndex) Begin(_ context.Context, x *storage.Index, _ uint64) (read
 }
 
 // Map implements index.Kind.
-func (k *searchIndex) Map(ctx context.Context, docs []index.Doc, room *index.Room) (index.Mapped, int, error) {
+func (k *searchIndex) Map(ctx context.Context, docs []index.Doc, space *index.Space) (index.Mapped, int, error) {
 	m := &mapper{def: k.def, indexer: beginBatch(k.indexer), positions: map[string]int{}}
 	defer m.indexer.End()
 	n, taken := 0, 0
-	for ; n < len(docs) && n < postings.MaxDocs && !room.Full(); n++ {
+	for ; n < len(docs) && n < postings.MaxDocs && !space.Full(); n++ {
 		if err := ctx.Err(); err != nil {
 			return m.out.Finish(), n, err
 		}
@@ -78,7 +78,7 @@ func (k *searchIndex) Map(ctx context.Context, docs []index.Doc, room *index.Roo
 			continue
 		}
 		size := m.out.Size()
-		if !room.Take(size - taken) {
+		if !space.Take(size - taken) {
 			break
 		}
 		taken = size

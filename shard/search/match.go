@@ -69,7 +69,7 @@ type setMatcher struct {
 	set   *postings.Set
 }
 
-// newSet returns an empty set, and takes room for it.
+// newSet returns an empty set, and takes space for it.
 func (s *scan) newSet(boost float64) (*setMatcher, error) {
 	return &setMatcher{boost, &postings.Set{}}, s.take(postings.ChunkSize / 8)
 }

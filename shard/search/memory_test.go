@@ -62,7 +62,7 @@ func TestReadOnce(t *testing.T) {
 		var err error
 		req.Sort, _, err = Distinct(req.Sort)
 		must(t, err)
-		w.room = 60 << 20
+		w.space = 60 << 20
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		w.answer(&req)
@@ -70,9 +70,9 @@ func TestReadOnce(t *testing.T) {
 		if took, most := int(after.TotalAlloc-before.TotalAlloc), 12*of.held+4<<20; of.often && took > most {
 			t.Errorf("%s: %d bytes in place of %d", name, took, most)
 		}
-		w.room = of.held / 2
+		w.space = of.held / 2
 		if _, err := w.try(&req); !fault.Is(err, fault.BadRequest) {
-			t.Errorf("%s with too little room: %v", name, err)
+			t.Errorf("%s with too little space: %v", name, err)
 		}
 	}
 }

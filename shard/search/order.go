@@ -247,13 +247,13 @@ func (o *order) compareID(n postings.Number, with string) (int, error) {
 	return cmp.Compare(string(id), with), err
 }
 
-// kept returns the values of the document at hand, and takes room for them.
+// kept returns the values of the document at hand, and takes space for them.
 func (o *order) kept(beside int) ([]Value, error) {
 	bytes := beside
 	for i := range o.values {
 		bytes += valueBytes + len(o.values[i].Text)
 	}
-	return slices.Clone(o.values), o.scan.room.Take(bytes)
+	return slices.Clone(o.values), o.scan.space.Take(bytes)
 }
 
 // free gives back what kept took.
@@ -261,5 +261,5 @@ func (o *order) free(values []Value, beside int) {
 	for i := range values {
 		beside += valueBytes + len(values[i].Text)
 	}
-	o.scan.room.Give(beside)
+	o.scan.space.Give(beside)
 }

@@ -48,5 +48,5 @@ func (f *storedFields) read(n postings.Number) ([]postings.Stored, error) {
 	for i := range fields {
 		bytes += storedBytes + len(fields[i].Name) + len(fields[i].Value)
 	}
-	return fields, f.scan.room.Take(bytes)
+	return fields, f.scan.space.Take(bytes)
 }

@@ -20,7 +20,7 @@ const walked = 8
 // tie notes a document with the values of the last hit, of all hits that there may be.
 func (t *top) tie(n postings.Number) error {
 	t.tied = append(t.tied, n)
-	if err := t.o.scan.room.Take(numberBytes); err != nil {
+	if err := t.o.scan.space.Take(numberBytes); err != nil {
 		return err
 	}
 	if len(t.tied) < t.ties {
@@ -31,7 +31,7 @@ func (t *top) tie(n postings.Number) error {
 
 // drop forgets the documents that tie.
 func (t *top) drop() {
-	t.o.scan.room.Give(numberBytes * len(t.tied))
+	t.o.scan.space.Give(numberBytes * len(t.tied))
 	t.tied = t.tied[:0]
 }
 

@@ -104,7 +104,7 @@ func (t *top) readID(h *numbered) error {
 		return err
 	}
 	h.id = string(id)
-	return t.o.scan.room.Take(len(id))
+	return t.o.scan.space.Take(len(id))
 }
 
 // compareOrders compares two hits without their ids.

@@ -19,7 +19,7 @@ type turns struct {
 }
 
 // largeQueries is how many queries may take more than smallBytes at a time: together they
-// take so many times roomBytes at most.
+// take so many times spaceBytes at most.
 const largeQueries = 8
 
 func newTurns(processors int) *turns {

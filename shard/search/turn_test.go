@@ -105,7 +105,7 @@ func TestLargeQueries(t *testing.T) {
 	give()
 	must(t, <-answered)
 	if s := n.indexes.turns.large.Stats(); s.Held != largeQueries-1 || s.Waiting != 0 {
-		t.Errorf("room is left to a query that has ended: %+v", s)
+		t.Errorf("space is left to a query that has ended: %+v", s)
 	}
 }
 

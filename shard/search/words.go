@@ -32,7 +32,7 @@ func (s *scan) word(field string, term []byte) (*word, error) {
 			return nil, err
 		}
 	}
-	if err := s.room.Take(wordBytes + len(term)); err != nil {
+	if err := s.space.Take(wordBytes + len(term)); err != nil {
 		return nil, err
 	}
 	w := &word{field: field, term: term}

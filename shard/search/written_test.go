@@ -18,8 +18,8 @@ type written struct {
 	w   *postings.Writer
 	b   *storage.IndexBatch
 
-	ties int // evaluation.ties; 0: as it is
-	room int // bytes that an answer may take; 0: as many as others
+	ties  int // evaluation.ties; 0: as it is
+	space int // bytes that an answer may take; 0: as many as others
 }
 
 // write begins an index of a definition; so many bytes end a chunk.
@@ -110,8 +110,8 @@ func (w *written) try(req *Request) (*Answer, error) {
 	if w.ties > 0 {
 		e.ties = w.ties
 	}
-	if w.room > 0 {
-		e.scan.room = room{left: w.room}
+	if w.space > 0 {
+		e.scan.space = space{left: w.space}
 	}
 	return e.run()
 }

@@ -311,7 +311,7 @@ func (a *arena) bytes() (n int) {
 
 func (a *arena) copy(b []byte) []byte { return append(a.take(len(b)), b...) }
 
-// take returns room for n bytes.
+// take returns space for n bytes.
 func (a *arena) take(n int) []byte {
 	for {
 		if a.used > 0 {

@@ -10,7 +10,7 @@ import (
 	"divan/shard"
 )
 
-// TestRowsWithLargeDocuments: a batch has as many rows as there is room for their documents, in
+// TestRowsWithLargeDocuments: a batch has as many rows as there is space for their documents, in
 // both directions. Rows of one key and one document stay together, and hold it once.
 func TestRowsWithLargeDocuments(t *testing.T) {
 	n := start(t)

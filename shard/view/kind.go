@@ -76,12 +76,12 @@ func (v *viewIndex) Begin(ctx context.Context, x *storage.Index, changes uint64)
 }
 
 // Map implements index.Kind.
-func (v *viewIndex) Map(ctx context.Context, docs []index.Doc, room *index.Room) (_ index.Mapped, n int, err error) {
+func (v *viewIndex) Map(ctx context.Context, docs []index.Doc, space *index.Space) (_ index.Mapped, n int, err error) {
 	m, _ := v.pool.Get().(*mapped)
 	if m == nil {
 		m = &mapped{}
 	}
-	m.reset(room)
+	m.reset(space)
 	err = v.mapper.run(ctx, m, docs)
 	return m, len(m.docs), err
 }

@@ -302,7 +302,7 @@ func TestCopyDroppedDuringBuild(t *testing.T) {
 	}
 }
 
-// TestIndexOnFullDisk: queries fail while there is no room for the index, writes
+// TestIndexOnFullDisk: queries fail while there is no space for the index, writes
 // of documents do not, and afterwards all is well.
 func TestIndexOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestIndexOnFullDisk(t *testing.T) {
 		d := define(t, simple)
 		full.Store(true)
 		if _, err := n.tryQuery(request(d, "n")); !fault.Is(err, fault.InsufficientStorage) {
-			t.Errorf("no room for the index: %v", err)
+			t.Errorf("no space for the index: %v", err)
 		}
 		time.Sleep(time.Second) // then the disk is looked at again
 		n.put(1, numbered(2000, 2001)...)

@@ -161,7 +161,7 @@ func TestRowsThatGoAreWeighed(t *testing.T) {
 		defer use.Release()
 		reads, err := x.Begin(t.Context(), use.Index, docs)
 		must(t, err)
-		m, mapped, err := x.Map(t.Context(), gone, &index.Room{})
+		m, mapped, err := x.Map(t.Context(), gone, &index.Space{})
 		if err != nil || mapped != docs {
 			t.Fatalf("%d documents, %v", mapped, err)
 		}

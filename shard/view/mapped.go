@@ -19,11 +19,11 @@ type mapped struct {
 	texts arena // of rows, and entries of the back index
 
 	// Of the document that is being mapped:
-	room    *index.Room
+	space   *index.Space
 	id      string
 	first   int   // its first row
 	size    int   // bytes of its rows
-	refused bool  // there is no room for it
+	refused bool  // there is no space for it
 	order   []int // of its rows, by key
 	text    []byte
 
@@ -68,8 +68,8 @@ const rowBytes = 160
 // keepTexts is how much memory what is used again may have.
 const keepTexts = 2 << 20
 
-func (m *mapped) reset(room *index.Room) {
-	m.docs, m.rows, m.first, m.room = m.docs[:0], m.rows[:0], 0, room
+func (m *mapped) reset(space *index.Space) {
+	m.docs, m.rows, m.first, m.space = m.docs[:0], m.rows[:0], 0, space
 	m.texts.reset()
 }
 
@@ -107,15 +107,15 @@ func (m *mapped) emit(t *tree, key, value []byte) error {
 	}
 	head = appendLengths(head, len(sort), len(key))
 	m.scratch = head
-	size := len(head) + len(key) + len(value) // nothing large is copied before there is room
+	size := len(head) + len(key) + len(value) // nothing large is copied before there is space
 	switch {
 	case len(m.rows)-m.first >= maxDocRows:
 		return errTooMuch("more than %d rows are emitted", maxDocRows)
 	case m.size+size > maxDocBytes:
 		return errTooMuch("more than %d bytes of rows are emitted", maxDocBytes)
-	case !m.room.Take(2*(size+len(sort)) + rowBytes): // with its part of the back entry, here and in the batch
+	case !m.space.Take(2*(size+len(sort)) + rowBytes): // with its part of the back entry, here and in the batch
 		m.refused = true
-		return errNoRoom
+		return errNoSpace
 	}
 	m.size += size
 	r.text = append(append(append(m.texts.take(size), head...), key...), value...)
@@ -123,8 +123,8 @@ func (m *mapped) emit(t *tree, key, value []byte) error {
 	return nil
 }
 
-// errNoRoom ends a function whose document is mapped again.
-var errNoRoom = errors.New("no room for the rows of a document")
+// errNoSpace ends a function whose document is mapped again.
+var errNoSpace = errors.New("no space for the rows of a document")
 
 // errTooMuch returns the error for a document whose rows exceed a limit.
 func errTooMuch(format string, args ...any) error {

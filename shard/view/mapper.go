@@ -13,7 +13,7 @@ import (
 
 // mapper runs the map functions of a definition.
 type mapper interface {
-	// run makes the rows of documents, up to where there is no room, or one fails.
+	// run makes the rows of documents, up to where there is no space, or one fails.
 	run(ctx context.Context, m *mapped, docs []index.Doc) error
 	close()
 }
@@ -77,7 +77,7 @@ func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) err
 				return s.failed(ctx, d.ID, err)
 			}
 		}
-		if m.end(); m.room.Full() {
+		if m.end(); m.space.Full() {
 			return nil
 		}
 	}
@@ -147,7 +147,7 @@ func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) erro
 				return index.DefinitionError(d.ID, err)
 			}
 		}
-		if m.end(); m.room.Full() {
+		if m.end(); m.space.Full() {
 			return nil
 		}
 	}

@@ -265,7 +265,7 @@ func (s *Stream) endRange() {
 }
 
 // nextWithDocs is Next for rows with their documents: as many as the documents of a batch
-// leave room for.
+// leave space for.
 func (s *Stream) nextWithDocs(b *Batch) (more bool, err error) {
 	if s.ahead == nil {
 		s.ahead = &ahead{}
@@ -344,7 +344,7 @@ func (b *Batch) reset() {
 	b.Rows, b.bytes, b.parts, b.ids = b.Rows[:0], b.bytes[:0], b.parts[:0], b.ids[:0]
 }
 
-// reserve makes room for so many rows.
+// reserve makes space for so many rows.
 func (b *Batch) reserve(rows int) {
 	if rows == 0 {
 		return

@@ -49,7 +49,7 @@ func (v *viewIndex) summaryOf(snap *storage.IndexSnapshot) (*summary, error) {
 	return s, nil
 }
 
-// forget gives back the room of a summary that cannot be found any more.
+// forget gives back the space of a summary that cannot be found any more.
 func (v *viewIndex) forget(s *summary) {
 	if s == nil {
 		return

@@ -62,7 +62,7 @@ func (c *cursor) be64() (v uint64) {
 
 func (c *cursor) rng() Range { return Range{c.be32(), c.be32()} }
 
-// items reads how many items follow, each of at least so many bytes, and makes room for them.
+// items reads how many items follow, each of at least so many bytes, and makes space for them.
 func items[T any](c *cursor, least int) []T {
 	n := c.uvarint()
 	switch {

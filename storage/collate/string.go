@@ -64,16 +64,16 @@ func isASCII(s string) bool {
 func (t *table) appendASCII(dst []byte, s string) []byte {
 	end := len(dst)
 	dst = slices.Grow(dst, 4*len(s)+8)
-	room := dst[:cap(dst)]
+	space := dst[:cap(dst)]
 	count, marked := 0, byte(0)
 	for i := range len(s) {
 		a := &t.ascii[s[i]&127]
-		binary.LittleEndian.PutUint32(room[end:], a.primary) // what is too much is overwritten
+		binary.LittleEndian.PutUint32(space[end:], a.primary) // what is too much is overwritten
 		end += int(a.n)
 		count += int(a.used)
 		marked |= a.tertiary
 	}
-	dst = append(room[:end], levelEnd)
+	dst = append(space[:end], levelEnd)
 	dst = secondary().flush(dst, count, 0)
 	dst = append(dst, levelEnd)
 	if marked == 0 {

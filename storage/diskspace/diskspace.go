@@ -1,4 +1,4 @@
-// Package diskspace tells whether there is room for writes on the disk of a node, and
+// Package diskspace tells whether there is space for writes on the disk of a node, and
 // shares out the last of it.
 package diskspace
 
@@ -16,16 +16,16 @@ import (
 	"divan/storage/fault"
 )
 
-// Space knows whether there is room for writes. Some room is kept, and who may
+// Space knows whether there is space for writes. Some space is kept, and who may
 // take it depends on what would be lost without it:
 //
 //   - indexes can be made again: no batch of one is committed, and none of their
-//     compactions begins, while less than twice the kept room would be left when all
+//     compactions begins, while less than twice the kept space would be left when all
 //     that they have in memory is written. Their tables end at one and a half times:
 //     documents are never refused because of them;
 //   - documents are refused where it begins, before anything fails, and stores are
 //     opened for reading;
-//   - compactions of documents, which give room back in the end, may take it but
+//   - compactions of documents, which give space back in the end, may take it but
 //     for a quarter;
 //   - all of it is for what has to go on: flushes of documents, deletions, the
 //     metadata.
@@ -62,15 +62,15 @@ const (
 	Kept = 64 << 20
 	// KeptFraction is which part of a smaller disk is kept.
 	KeptFraction = 20
-	// Indexes stop at so many halves of the kept room, and their tables end at tableHalves.
+	// Indexes stop at so many halves of the kept space, and their tables end at tableHalves.
 	indexHalves = 4
 	tableHalves = 3
 	// ResumeHalves is at how many of them indexes go on.
 	ResumeHalves = 6
 	// ResumeAfter is how long indexes wait at least before they go on: what a table that
-	// found no room gives back would be filled again at once.
+	// found no space gives back would be filled again at once.
 	ResumeAfter = 5 * time.Second
-	// compactionShare is which part of the kept room compactions of documents leave.
+	// compactionShare is which part of the kept space compactions of documents leave.
 	compactionShare = 4
 )
 
@@ -83,7 +83,7 @@ func (d *Space) Err() error {
 	return nil
 }
 
-// IndexErr is fault.InsufficientStorage while there is no room for so many bytes more of
+// IndexErr is fault.InsufficientStorage while there is no space for so many bytes more of
 // indexes.
 func (d *Space) IndexErr(more int64) error {
 	d.refresh(LookIndexes)
@@ -116,19 +116,19 @@ func (d *Space) refresh(after time.Duration) {
 	}
 }
 
-// Watch looks again while something waits for room.
+// Watch looks again while something waits for space.
 func (d *Space) Watch() {
 	if d.tight.Load() || d.full.Load() {
 		d.refresh(Look)
 	}
 }
 
-// ErrDiskFull is the error of a write that finds no room.
+// ErrDiskFull is the error of a write that finds no space.
 func ErrDiskFull() error { return fault.New(fault.InsufficientStorage, "No space left on the disk.") }
 
-// RoomFor is fault.InsufficientStorage when so many bytes more would take of the room that is kept.
-func (d *Space) RoomFor(bytes int64) error {
-	if free, kept, ok := d.room(); ok && free < kept+uint64(max(bytes, 0)) {
+// SpaceFor is fault.InsufficientStorage when so many bytes more would take of the space that is kept.
+func (d *Space) SpaceFor(bytes int64) error {
+	if free, kept, ok := d.space(); ok && free < kept+uint64(max(bytes, 0)) {
 		return ErrDiskFull()
 	}
 	return nil
@@ -145,9 +145,9 @@ func (d *Space) Usage() (free, total uint64) {
 	return d.free.Load(), d.total.Load()
 }
 
-// room returns the bytes that are free, and those to be kept. ok is false on a file
+// space returns the bytes that are free, and those to be kept. ok is false on a file
 // system that does not tell.
-func (d *Space) room() (free, kept uint64, ok bool) {
+func (d *Space) space() (free, kept uint64, ok bool) {
 	usage, err := d.FS.GetDiskUsage(d.Dir)
 	d.free.Store(usage.AvailBytes)
 	d.total.Store(usage.TotalBytes)
@@ -157,10 +157,10 @@ func (d *Space) room() (free, kept uint64, ok bool) {
 	return usage.AvailBytes, min(Kept, usage.TotalBytes/KeptFraction), true
 }
 
-// look asks the file system. One that does not tell is taken to have room again.
+// look asks the file system. One that does not tell is taken to have space again.
 func (d *Space) look() {
 	full, tight, spare := false, false, int64(math.MaxInt64)
-	if free, kept, ok := d.room(); ok {
+	if free, kept, ok := d.space(); ok {
 		halves := uint64(indexHalves)
 		spare = int64(free) - int64(kept*halves/2)
 		if d.tight.Load() {
@@ -182,35 +182,35 @@ func (d *Space) set(full, tight bool) {
 		d.Hold(tight)
 		if tight {
 			d.since.Store(time.Now().UnixNano())
-			d.Log.Warn("little room is left on the disk: indexes are not updated, documents are written", zap.String("directory", d.Dir))
+			d.Log.Warn("little space is left on the disk: indexes are not updated, documents are written", zap.String("directory", d.Dir))
 		} else {
-			d.Log.Info("indexes are updated again: the disk has room", zap.String("directory", d.Dir))
+			d.Log.Info("indexes are updated again: the disk has space", zap.String("directory", d.Dir))
 		}
 	}
 	if d.full.Swap(full) != full {
 		if full {
 			d.Log.Error("the disk is full: writes are refused, reads go on", zap.String("directory", d.Dir))
 		} else {
-			d.Log.Info("the disk has room again", zap.String("directory", d.Dir))
+			d.Log.Info("the disk has space again", zap.String("directory", d.Dir))
 		}
 	}
 }
 
-// NoteFull notes that a write of documents found no room.
+// NoteFull notes that a write of documents found no space.
 func (d *Space) NoteFull() {
 	d.looked.Store(time.Now().UnixNano())
 	d.set(true, true)
 }
 
-// NoteTight notes that a write of an index found no room.
+// NoteTight notes that a write of an index found no space.
 func (d *Space) NoteTight() {
 	d.looked.Store(time.Now().UnixNano())
 	d.set(d.full.Load(), true)
 }
 
-// TableRoom is instance.Shared.TableRoom.
-func (d *Space) TableRoom(derived, compaction bool) error {
-	free, kept, ok := d.room()
+// TableSpace is instance.Shared.TableSpace.
+func (d *Space) TableSpace(derived, compaction bool) error {
+	free, kept, ok := d.space()
 	floor := uint64(0)
 	switch {
 	case !ok:
@@ -229,5 +229,5 @@ func (d *Space) TableRoom(derived, compaction bool) error {
 	return fmt.Errorf("%d bytes are free and %d are kept: %w", free, floor, syscall.ENOSPC)
 }
 
-// Full reports whether the last look found too little room for documents.
+// Full reports whether the last look found too little space for documents.
 func (d *Space) Full() bool { return d.full.Load() }

@@ -19,15 +19,15 @@ type Member struct {
 
 // ParseBulk reads the body of a _bulk_docs request in one pass: what
 // EachMember, EachElement and ParseEnvelope would do in three. All bodies of
-// the documents lie in one piece of memory. room is asked before more is made of
-// the body, beside its text; its error ends the reading. nil: there is room.
+// the documents lie in one piece of memory. space is asked before more is made of
+// the body, beside its text; its error ends the reading. nil: there is space.
 //
 // Errors, the first that applies: malformed JSON; a body that is no object;
 // docs that is missing or no array; new_edits that is no boolean; the first
 // refused document (the texts are those of golden bulk/02).
-func ParseBulk(text []byte, room func(bytes int) error) (Bulk, error) {
-	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true, signs: true}}, room: room}
-	if b.space() != '{' {
+func ParseBulk(text []byte, space func(bytes int) error) (Bulk, error) {
+	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true, signs: true}}, space: space}
+	if b.skipSpace() != '{' {
 		return Bulk{}, b.wrongType(notRequestObject)
 	}
 	b.bulk.NewEdits = true
@@ -49,14 +49,14 @@ func ParseBulk(text []byte, room func(bytes int) error) (Bulk, error) {
 type bulkParser struct {
 	envelopeParser
 	bulkOutcome
-	room    func(bytes int) error
-	crowded error // of room
+	space   func(bytes int) error
+	crowded error // of space
 }
 
-// holds reports whether there is room for more.
+// holds reports whether there is space for more.
 func (b *bulkParser) holds(bytes int) bool {
-	if b.room != nil {
-		b.crowded = b.room(bytes)
+	if b.space != nil {
+		b.crowded = b.space(bytes)
 	}
 	return b.crowded == nil
 }
@@ -65,12 +65,12 @@ func (b *bulkParser) holds(bytes int) bool {
 func (b *bulkParser) read() bool {
 	b.depth++
 	b.pos++
-	if b.space() == '}' {
+	if b.skipSpace() == '}' {
 		b.pos++
 		return b.atEnd()
 	}
 	for {
-		b.space()
+		b.skipSpace()
 		if !b.member() {
 			return false
 		}
@@ -94,7 +94,7 @@ func (b *bulkParser) member() bool {
 	if !ok || !b.colon() {
 		return false
 	}
-	c := b.space()
+	c := b.skipSpace()
 	if string(name) == "docs" {
 		b.hasDocs, b.docsWrong, b.bulk.Docs = true, c != '[', nil
 		if c == '[' {
@@ -102,41 +102,41 @@ func (b *bulkParser) member() bool {
 		}
 	}
 	value, ok := b.raw()
-	if !ok || !b.holds(memberRoom) {
+	if !ok || !b.holds(memberSpace) {
 		return false
 	}
 	b.bulkOutcome.member(string(name), c, value)
 	return true
 }
 
-// bulkRoom is bodyRoom for many documents, of which the first ones tell: all of them
+// bulkSpace is bodySpace for many documents, of which the first ones tell: all of them
 // would be read twice otherwise.
-func bulkRoom(text []byte) int {
+func bulkSpace(text []byte) int {
 	const first = 128 << 10
-	if len(text) > first && bodyRoom(text[:first]) < first {
+	if len(text) > first && bodySpace(text[:first]) < first {
 		return first
 	}
 	return len(text)
 }
 
-// mostDocsAhead is for how many documents of the size of the first one there is room before
+// mostDocsAhead is for how many documents of the size of the first one there is space before
 // they are seen.
 const mostDocsAhead = 1 << 10
 
 // documents reads the array of documents; src[pos] is its opening bracket.
 func (b *bulkParser) documents() bool {
 	if b.dst == nil {
-		b.dst = make([]byte, 0, bulkRoom(b.src[b.pos:]))
+		b.dst = make([]byte, 0, bulkSpace(b.src[b.pos:]))
 	}
 	b.depth++
 	b.pos++
-	if b.space() == ']' {
+	if b.skipSpace() == ']' {
 		b.pos++
 		b.depth--
 		return true
 	}
 	for first := b.pos; ; {
-		if b.space() == '{' {
+		if b.skipSpace() == '{' {
 			if !b.next() {
 				return false
 			}
@@ -167,7 +167,7 @@ func (b *bulkParser) documents() bool {
 func (b *bulkParser) next() bool {
 	from, refusal := b.pos, b.refusal
 	b.drop, b.names.on, b.names.twice = false, true, false
-	if !b.holds(documentRoom) || !b.document() {
+	if !b.holds(documentSpace) || !b.document() {
 		return false
 	}
 	b.drop, b.names.on = true, false

@@ -14,9 +14,9 @@ type BulkLimits struct {
 	// Document is how many bytes the text of a document may have when no member
 	// of it has been named _attachments by then.
 	Document int
-	// Room is asked before so many more bytes are held; its error ends the
+	// Space is asked before so many more bytes are held; its error ends the
 	// reading.
-	Room func(bytes int) error
+	Space func(bytes int) error
 	// Text is a buffer for texts while they are read. It is left there when it was
 	// not given away, and may be larger then; nil: there is none.
 	Text *[]byte
@@ -82,7 +82,7 @@ type bulkReader struct {
 	pos     int    // in buf
 	last    error  // of r; nil: there may be more
 	text    []byte // of the value read last, used again
-	room    int    // bytes of it that the limits know of
+	space   int    // bytes of it that the limits know of
 	outcome bulkOutcome
 	refusal error // of the first document that is refused
 }
@@ -99,8 +99,8 @@ func (b *bulkReader) next() byte {
 	return b.buf[b.pos]
 }
 
-// space skips white space and returns the byte after it, 0 at the end.
-func (b *bulkReader) space() byte {
+// skipSpace skips white space and returns the byte after it, 0 at the end.
+func (b *bulkReader) skipSpace() byte {
 	for {
 		c := b.next()
 		if c != ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -120,7 +120,7 @@ func (b *bulkReader) malformed() error {
 
 // atEnd fails when anything but white space follows.
 func (b *bulkReader) atEnd() error {
-	if b.space() != 0 || b.pos < len(b.buf) || !errors.Is(b.last, io.EOF) {
+	if b.skipSpace() != 0 || b.pos < len(b.buf) || !errors.Is(b.last, io.EOF) {
 		return b.malformed()
 	}
 	return nil
@@ -128,7 +128,7 @@ func (b *bulkReader) atEnd() error {
 
 // read reads the whole body.
 func (b *bulkReader) read() error {
-	if b.space() != '{' {
+	if b.skipSpace() != '{' {
 		if err := b.value(math.MaxInt); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (b *bulkReader) read() error {
 		return err
 	}
 	b.pos++
-	if b.space() == '}' {
+	if b.skipSpace() == '}' {
 		b.pos++
 		return b.atEnd()
 	}
@@ -164,7 +164,7 @@ func (b *bulkReader) read() error {
 
 // comma reads what follows an element: a comma (more) or the closing bracket.
 func (b *bulkReader) comma(closing byte) (more bool, err error) {
-	c := b.space()
+	c := b.skipSpace()
 	if c != ',' && c != closing {
 		return false, b.malformed()
 	}
@@ -174,19 +174,19 @@ func (b *bulkReader) comma(closing byte) (more bool, err error) {
 
 // member reads one member of the body.
 func (b *bulkReader) member() error {
-	if b.space() != '"' {
+	if b.skipSpace() != '"' {
 		return b.malformed()
 	}
 	if err := b.checked(); err != nil {
 		return err
 	}
 	name, ok := unquoted(b.text)
-	if !ok || b.space() != ':' {
+	if !ok || b.skipSpace() != ':' {
 		return b.malformed()
 	}
 	word := string(name)
 	b.pos++
-	c := b.space()
+	c := b.skipSpace()
 	if word == "docs" {
 		b.outcome.hasDocs, b.outcome.docsWrong, b.outcome.bulk.Docs = true, c != '[', nil
 		if c == '[' {
@@ -196,7 +196,7 @@ func (b *bulkReader) member() error {
 	if err := b.checked(); err != nil {
 		return err
 	}
-	if err := b.limits.Room(len(word) + len(b.text) + memberRoom); err != nil {
+	if err := b.limits.Space(len(word) + len(b.text) + memberSpace); err != nil {
 		return err
 	}
 	b.outcome.member(word, c, bytes.Clone(b.text))
@@ -218,12 +218,12 @@ func (b *bulkReader) checked() error {
 // documents reads the array of documents.
 func (b *bulkReader) documents() error {
 	b.pos++
-	if b.space() == ']' {
+	if b.skipSpace() == ']' {
 		b.pos++
 		return nil
 	}
 	for {
-		b.space()
+		b.skipSpace()
 		if err := b.value(b.limits.Document); err != nil {
 			return err
 		}
@@ -238,15 +238,15 @@ func (b *bulkReader) documents() error {
 
 // What is made of a body beside its text, in bytes.
 const (
-	documentRoom = 640 // of a document: its Envelope, its edit, the answer, what a store makes of it
-	memberRoom   = 64  // of a member of the body
+	documentSpace = 640 // of a document: its Envelope, its edit, the answer, what a store makes of it
+	memberSpace   = 64  // of a member of the body
 )
 
 // document takes the document whose text was read. Once one was refused, the
 // others are only checked.
 func (b *bulkReader) document() error {
 	p := envelopeParser{scanner: scanner{src: b.text, signs: true, depth: 2, names: nameCheck{on: true}}}
-	if p.space() != '{' {
+	if p.skipSpace() != '{' {
 		p.drop = true
 		if !p.value() || !p.atEnd() {
 			return p.err()
@@ -256,16 +256,16 @@ func (b *bulkReader) document() error {
 		}
 		return nil
 	}
-	room := bodyRoom(b.text)
-	if err := b.limits.Room(room + documentRoom); err != nil {
+	space := bodySpace(b.text)
+	if err := b.limits.Space(space + documentSpace); err != nil {
 		return err
 	}
-	p.dst = make([]byte, 0, room)
+	p.dst = make([]byte, 0, space)
 	if !p.document() || !p.atEnd() {
 		return p.err()
 	}
 	if p.names.twice {
-		if err := b.limits.Room(len(b.text)); err != nil {
+		if err := b.limits.Space(len(b.text)); err != nil {
 			return err
 		}
 		p.env, p.refusal = parseEnvelope(lastMembers(b.text), false)
@@ -279,7 +279,7 @@ func (b *bulkReader) document() error {
 	}
 	b.outcome.bulk.Docs = append(b.outcome.bulk.Docs, p.env)
 	if len(p.env.Atts) > 0 {
-		b.text, b.room = nil, 0 // they are in it
+		b.text, b.space = nil, 0 // they are in it
 	}
 	return nil
 }
@@ -312,17 +312,17 @@ func (b *bulkReader) value(most int) error {
 	return nil
 }
 
-// grow makes room for a text of n bytes.
+// grow makes space for a text of n bytes.
 func (b *bulkReader) grow(n int) error {
-	if n > b.room {
-		size := max(n, 2*b.room)
-		if err := b.limits.Room(size - b.room); err != nil {
+	if n > b.space {
+		size := max(n, 2*b.space)
+		if err := b.limits.Space(size - b.space); err != nil {
 			return err
 		}
-		b.room = size
+		b.space = size
 	}
 	if n > cap(b.text) {
-		b.text = append(make([]byte, 0, b.room), b.text...)
+		b.text = append(make([]byte, 0, b.space), b.text...)
 	}
 	return nil
 }

@@ -57,10 +57,10 @@ func ParseEnvelope(text []byte) (Envelope, error) { return parseEnvelope(text, t
 // parseEnvelope is ParseEnvelope; check says that there may be members that occur twice.
 func parseEnvelope(text []byte, check bool) (Envelope, error) {
 	p := envelopeParser{scanner: scanner{src: text, signs: true, names: nameCheck{on: check}}}
-	if p.space() != '{' {
+	if p.skipSpace() != '{' {
 		return Envelope{}, p.wrongType(notObject)
 	}
-	p.dst = make([]byte, 0, bodyRoom(text[p.pos:]))
+	p.dst = make([]byte, 0, bodySpace(text[p.pos:]))
 	if !p.document() || !p.atEnd() {
 		return Envelope{}, p.err()
 	}
@@ -73,9 +73,9 @@ func parseEnvelope(text []byte, check bool) (Envelope, error) {
 	return p.env, nil
 }
 
-// bodyRoom guesses how much room the bodies in text need: all of it, unless
+// bodySpace guesses how much space the bodies in text need: all of it, unless
 // most of it may be the data of attachments.
-func bodyRoom(text []byte) int {
+func bodySpace(text []byte) int {
 	const large, start = 64 << 10, 4 << 10
 	if len(text) > large && bytes.Contains(text, []byte(`"_attachments"`)) {
 		return start
@@ -104,7 +104,7 @@ func (p *envelopeParser) document() bool {
 	p.depth++
 	p.pos++
 	p.names.open()
-	if p.space() == '}' {
+	if p.skipSpace() == '}' {
 		p.pos++
 	} else if !p.members() {
 		return false
@@ -122,11 +122,11 @@ func (p *envelopeParser) document() bool {
 // or pending, without the comma that leads the member.
 func (p *envelopeParser) members() bool {
 	for {
-		p.space()
+		p.skipSpace()
 		if p.pos >= len(p.src) || p.src[p.pos] != '"' || !p.member() {
 			return false
 		}
-		switch p.space() {
+		switch p.skipSpace() {
 		case ',':
 			p.pos++
 			if p.kept && p.plainNext() {

@@ -204,7 +204,7 @@ func sameWhenRead(t *testing.T, text []byte, want Bulk, wantErr error) {
 	t.Helper()
 	for name, r := range map[string]io.Reader{"whole": bytes.NewReader(text), "bytes": iotest.OneByteReader(bytes.NewReader(text)), "data and end": iotest.DataErrReader(bytes.NewReader(text))} {
 		lent := []byte("of another body")
-		got, err := ReadBulk(r, BulkLimits{Document: math.MaxInt, Room: func(int) error { return nil }, Text: &lent})
+		got, err := ReadBulk(r, BulkLimits{Document: math.MaxInt, Space: func(int) error { return nil }, Text: &lent})
 		for i := range lent[:cap(lent)] {
 			lent[:cap(lent)][i] = '#' // another body has it now
 		}

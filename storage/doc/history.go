@@ -138,8 +138,8 @@ func (b Below) AppendIDs(ids []string, history *Tree) ([]string, error) {
 	return ids, err
 }
 
-// Room returns an empty tree with room for what is in blocks, within reason: b may be damaged.
-func (b Below) Room() Tree {
+// Space returns an empty tree with space for what is in blocks, within reason: b may be damaged.
+func (b Below) Space() Tree {
 	const most = 4096
 	return Tree{nodes: make([]treeNode, 0, min(b.Tip-b.Floor, most))}
 }

@@ -39,23 +39,23 @@ func (s *scanner) whole() error {
 
 // EachMember calls fn for each member of the JSON object obj, in order, with
 // its name and the raw text of its value, which aliases obj and has no white
-// space around it. Members of the same name are all reported. It stops at the
+// skipSpace around it. Members of the same name are all reported. It stops at the
 // first error of fn and returns it; malformed text gives fault.BadRequest
 // "invalid UTF-8 JSON", possibly after fn has seen some members. A value that
 // is no object gives fault.BadRequest "Request body must be a JSON object".
 func EachMember(obj []byte, fn func(name string, value []byte) error) error {
 	s := scanner{src: obj, drop: true}
-	if s.space() != '{' {
+	if s.skipSpace() != '{' {
 		return s.wrongType(notRequestObject)
 	}
 	s.pos++
 	s.depth++
-	if s.space() == '}' {
+	if s.skipSpace() == '}' {
 		s.pos++
 		return s.end()
 	}
 	for {
-		s.space()
+		s.skipSpace()
 		from := s.pos
 		if from >= len(obj) || obj[from] != '"' || !s.str() {
 			return s.err()
@@ -105,12 +105,12 @@ func Lookup(value []byte, name string) []byte {
 // be a JSON array".
 func EachElement(arr []byte, fn func(value []byte) error) error {
 	s := scanner{src: arr, drop: true}
-	if s.space() != '[' {
+	if s.skipSpace() != '[' {
 		return s.wrongType("Request body must be a JSON array")
 	}
 	s.pos++
 	s.depth++
-	if s.space() == ']' {
+	if s.skipSpace() == ']' {
 		s.pos++
 		return s.end()
 	}
@@ -134,7 +134,7 @@ func EachElement(arr []byte, fn func(value []byte) error) error {
 
 // raw reads one value and returns its text as it is.
 func (s *scanner) raw() ([]byte, bool) {
-	s.space()
+	s.skipSpace()
 	from := s.pos
 	if !s.value() {
 		return nil, false
@@ -144,7 +144,7 @@ func (s *scanner) raw() ([]byte, bool) {
 
 // comma reads what follows an element: a comma (more) or the closing bracket.
 func (s *scanner) comma(closing byte) (more, ok bool) {
-	c := s.space()
+	c := s.skipSpace()
 	if c != ',' && c != closing {
 		return false, false
 	}

@@ -17,8 +17,8 @@ type nameCheck struct {
 	base  int    // the first sum of the innermost object
 	seen  uint64 // a filter of its sums
 	count int    // of sums
-	room  [24]uint32
-	more  []uint32 // in place of room once that is full
+	space [24]uint32
+	more  []uint32 // in place of space once that is full
 }
 
 const (
@@ -45,10 +45,10 @@ func (n *nameCheck) push(x uint32) {
 	switch {
 	case n.more != nil:
 		n.more = append(n.more[:n.count], x)
-	case n.count < len(n.room):
-		n.room[n.count] = x
+	case n.count < len(n.space):
+		n.space[n.count] = x
 	default:
-		n.more = append(append(make([]uint32, 0, 4*len(n.room)), n.room[:]...), x)
+		n.more = append(append(make([]uint32, 0, 4*len(n.space)), n.space[:]...), x)
 	}
 	n.count++
 }
@@ -57,7 +57,7 @@ func (n *nameCheck) sums() []uint32 {
 	if n.more != nil {
 		return n.more[:n.count]
 	}
-	return n.room[:n.count]
+	return n.space[:n.count]
 }
 
 // open begins an object.
@@ -129,12 +129,12 @@ type span struct{ from, to int }
 
 // any reads a value.
 func (u *uniter) any() {
-	switch u.space() {
+	switch u.skipSpace() {
 	case '{':
 		u.object()
 	case '[':
 		u.pos++
-		if u.space() == ']' {
+		if u.skipSpace() == ']' {
 			u.pos++
 			return
 		}
@@ -150,14 +150,14 @@ func (u *uniter) any() {
 // object reads an object. What is cut of a member goes up to the next one.
 func (u *uniter) object() {
 	u.pos++
-	if u.space() == '}' {
+	if u.skipSpace() == '}' {
 		u.pos++
 		return
 	}
 	var names []string
 	var from []int
 	last := map[string]int{} // member of a name
-	for more := true; more && u.space() == '"'; {
+	for more := true; more && u.skipSpace() == '"'; {
 		at := u.pos
 		_ = u.str()
 		name, _ := unquoted(u.src[at:u.pos])

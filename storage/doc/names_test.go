@@ -38,7 +38,7 @@ func TestLastMembers(t *testing.T) {
 		if err != nil || len(bulk.Docs) != 3 || string(bulk.Docs[1].Body) != want || string(bulk.Docs[2].Body) != `{"z":2}` {
 			t.Errorf("%.80s in bulk: %v", in, err)
 		}
-		bulk, err = ReadBulk(strings.NewReader(`{"docs":[{"z":1},`+in+`]}`), BulkLimits{Document: 1 << 20, Room: func(int) error { return nil }})
+		bulk, err = ReadBulk(strings.NewReader(`{"docs":[{"z":1},`+in+`]}`), BulkLimits{Document: 1 << 20, Space: func(int) error { return nil }})
 		if err != nil || len(bulk.Docs) != 2 || string(bulk.Docs[1].Body) != want {
 			t.Errorf("%.80s in a stream: %v", in, err)
 		}

@@ -219,9 +219,9 @@ func (p Path) AppendJSON(dst []byte) []byte {
 // It is the MD5 of Erlang's external term [Deleted, Pos, Parent, Body, Atts].
 // body is as ParseEnvelope or a store gives it; nil is an empty one.
 func NewRevID(deleted bool, parent Rev, body []byte, atts []Attachment) string {
-	var room [3 << 10]byte
-	term := room[:0]
-	if len(body) > len(room)/2 {
+	var space [3 << 10]byte
+	term := space[:0]
+	if len(body) > len(space)/2 {
 		term = make([]byte, 0, 2*len(body))
 	}
 	if body == nil {

@@ -53,9 +53,9 @@ func (s *scanner) flushTo(end int) {
 	s.mark = end
 }
 
-// space skips white space and returns the byte after it, 0 at the end of the
+// skipSpace skips white space and returns the byte after it, 0 at the end of the
 // text (a zero byte in the text itself is no legal token either).
-func (s *scanner) space() byte {
+func (s *scanner) skipSpace() byte {
 	if s.pos >= len(s.src) {
 		return 0
 	}
@@ -79,7 +79,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 
 // atEnd skips white space and reports whether nothing follows.
 func (s *scanner) atEnd() bool {
-	s.space()
+	s.skipSpace()
 	return s.pos >= len(s.src)
 }
 
@@ -100,7 +100,7 @@ func (n *nesting) object(level int) bool { return n[level/64]&(1<<(level%64)) !=
 // value reads one JSON value, with the white space before it. It is a loop and
 // not recursive: depth costs a bit a level.
 func (s *scanner) value() bool {
-	c := s.space()
+	c := s.skipSpace()
 	if c != '{' && c != '[' {
 		return s.scalar(c)
 	}
@@ -108,18 +108,18 @@ func (s *scanner) value() bool {
 	base := s.depth
 	for {
 		var empty bool
-		switch c = s.space(); c {
+		switch c = s.skipSpace(); c {
 		case '{', '[':
 			if !s.open(&levels, c == '{') {
 				return false
 			}
 			if c == '{' {
-				empty = s.space() == '}'
+				empty = s.skipSpace() == '}'
 				if !empty && !s.key() {
 					return false
 				}
 			} else {
-				empty = s.space() == ']'
+				empty = s.skipSpace() == ']'
 			}
 			if !empty {
 				continue
@@ -159,13 +159,13 @@ func (s *scanner) open(levels *nesting, object bool) bool {
 // more tells that another value follows.
 func (s *scanner) close(levels *nesting, base int) (more, ok bool) {
 	for s.depth > base {
-		c := s.space()
+		c := s.skipSpace()
 		s.pos++
 		object := levels.object(s.depth - 1)
 		switch {
 		case c == ',':
 			if object {
-				s.space()
+				s.skipSpace()
 				return true, s.key()
 			}
 			return true, true
@@ -200,7 +200,7 @@ func (s *scanner) name() bool {
 }
 
 func (s *scanner) colon() bool {
-	if s.space() != ':' {
+	if s.skipSpace() != ':' {
 		return false
 	}
 	s.pos++

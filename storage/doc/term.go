@@ -43,8 +43,8 @@ type termLevel struct {
 //
 // No object has two members of one name. Text that is not canonical gives some term or other; nothing panics.
 func appendTerm(dst, src []byte) []byte {
-	var room [8]termLevel
-	levels := room[:0]
+	var space [8]termLevel
+	levels := space[:0]
 	for pos := 0; pos < len(src); {
 		begins := false // an element of the innermost object or array
 		switch c := src[pos]; c {

@@ -254,7 +254,7 @@ func (t *Tree) Nodes() []Node {
 // in the same way.
 func (t *Tree) Equal(o *Tree) bool { return slices.Equal(t.nodes, o.nodes) }
 
-// Clone returns a tree that shares nothing changeable with t. It has room for
+// Clone returns a tree that shares nothing changeable with t. It has space for
 // one more revision.
 func (t *Tree) Clone() Tree {
 	if t.nodes == nil {

@@ -94,7 +94,7 @@ func (r *reader) tree(t *Tree) {
 		return
 	}
 	ids := string(raw)
-	nodes := make([]treeNode, count, count+1) // room for the usual edit
+	nodes := make([]treeNode, count, count+1) // space for the usual edit
 	for i := range nodes {
 		n := &nodes[i]
 		flags := r.byte()

@@ -532,12 +532,12 @@ func TestAddRepeated(t *testing.T) {
 	if got := tree.Path(Rev{4, "e"}, 0); !reflect.DeepEqual(got, Path{4, []string{"e", "3", "2"}}) {
 		t.Errorf("branch: %v", got)
 	}
-	// With more room the same edit brings its ancestors, but not its body.
+	// With more space the same edit brings its ancestors, but not its body.
 	if outcome, _ := tree.Add(p, leaf, 1000); outcome != Joined {
-		t.Errorf("with more room: outcome %d", outcome)
+		t.Errorf("with more space: outcome %d", outcome)
 	}
 	if n, _, _ := tree.Find(Rev{6, "6"}); n.Active != 10 || len(tree.Path(n.Rev, 0).IDs) != 6 {
-		t.Errorf("with more room: %v", tree.Nodes())
+		t.Errorf("with more space: %v", tree.Nodes())
 	}
 }
 

@@ -106,6 +106,6 @@ func (h *Health) compactionEnded(err error, stopped func() error) {
 	case !full:
 		h.files.log.Error("compaction failed", zap.Error(err), zap.Duration("retry_in", wait))
 	case before == nil:
-		h.files.log.Warn("a compaction waits for room on the disk", zap.Error(err))
+		h.files.log.Warn("a compaction waits for space on the disk", zap.Error(err))
 	}
 }

@@ -40,9 +40,9 @@ type Shared struct {
 	SyncInterval func() time.Duration
 	// Compression returns how tables are compressed that open instances write.
 	Compression func() compression.Method
-	// TableRoom, when set, is asked every roomStep of a table that an open instance
-	// writes; its error says that there is no room for more. derived is Kind.Derived.
-	TableRoom func(derived, compaction bool) error
+	// TableSpace, when set, is asked every spaceStep of a table that an open instance
+	// writes; its error says that there is no space for more. derived is Kind.Derived.
+	TableSpace func(derived, compaction bool) error
 	// Pending, when set, is told how many bytes more, or fewer, instances have in memory
 	// that Committing has announced.
 	Pending func(bytes int64)

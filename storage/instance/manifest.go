@@ -81,8 +81,8 @@ const (
 func damagedRecord(manifest []byte) (at int, damaged bool) {
 	for at < len(manifest) {
 		size := plainChunk(manifest, at)
-		if room := logBlock - at%logBlock; room < plainHeader {
-			size = room // nothing begins there
+		if space := logBlock - at%logBlock; space < plainHeader {
+			size = space // nothing begins there
 		}
 		if size == 0 {
 			break

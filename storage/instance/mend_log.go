@@ -180,21 +180,21 @@ func soundChunk(c chunks, block []byte, at int) int {
 // mendChunk looks for the bit of a chunk that makes it sound, without a mask if it is none. end is where the next one
 // begins.
 func mendChunk(c chunks, block []byte, at int) (fl flip, end int, ok bool) {
-	room := block[at:]
-	if len(block) == logBlock && len(room) < syncHeader {
-		if fl, ok = padding(room); ok { // no chunk has fitted in there
+	space := block[at:]
+	if len(block) == logBlock && len(space) < syncHeader {
+		if fl, ok = padding(space); ok { // no chunk has fitted in there
 			fl.at += int64(at)
 			return fl, logBlock, true
 		}
 	}
-	if isZero(room[:min(len(room), plainHeader)]) {
+	if isZero(space[:min(len(space), plainHeader)]) {
 		return fl, 0, false
 	}
-	for i := range min(len(room), syncHeader) { // its sum, its size and what it is
+	for i := range min(len(space), syncHeader) { // its sum, its size and what it is
 		for bit := range 8 {
-			room[i] ^= 1 << bit
+			space[i] ^= 1 << bit
 			size := soundChunk(c, block, at)
-			if room[i] ^= 1 << bit; size > 0 {
+			if space[i] ^= 1 << bit; size > 0 {
 				return flip{int64(at + i), 1 << bit}, at + size, true
 			}
 		}
@@ -203,7 +203,7 @@ func mendChunk(c chunks, block []byte, at int) (fl flip, end int, ok bool) {
 	if size == 0 {
 		return fl, 0, false
 	}
-	i, mask, ok := bitflip.Find(room[kindAt:size], bitflip.Unmask(binary.LittleEndian.Uint32(room)))
+	i, mask, ok := bitflip.Find(space[kindAt:size], bitflip.Unmask(binary.LittleEndian.Uint32(space)))
 	return flip{int64(at + kindAt + i), mask}, at + size, ok && i >= syncHeader-kindAt
 }
 

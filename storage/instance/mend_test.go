@@ -34,7 +34,7 @@ func appendTrailer(log []byte) []byte {
 	return binary.LittleEndian.AppendUint32(log, logOfTest+1)
 }
 
-// drawnLog is a log of some records, of which some leave little room in a block, and where the last one begins.
+// drawnLog is a log of some records, of which some leave little space in a block, and where the last one begins.
 func drawnLog(t *rapid.T) (log []byte, last int) {
 	for range rapid.IntRange(1, 5).Draw(t, "records") {
 		last = len(log)

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tableFile is a table that a flush or a compaction writes. It looks for room as it
+// tableFile is a table that a flush or a compaction writes. It looks for space as it
 // goes, so that what can wait, or be made again, leaves the last of the disk to
 // what cannot.
 type tableFile struct {
@@ -17,9 +17,9 @@ type tableFile struct {
 	allowed    int64 // bytes that may be written before it looks again
 }
 
-// roomStep is how many bytes of a table are written between two looks at the room
+// spaceStep is how many bytes of a table are written between two looks at the space
 // that is left.
-const roomStep = 1 << 20
+const spaceStep = 1 << 20
 
 var errClosing = errors.New("the store is being closed")
 
@@ -48,16 +48,16 @@ func (f *tableFile) mayWrite(n int64) error {
 	if f.allowed -= n; f.allowed > 0 {
 		return nil
 	}
-	f.allowed = roomStep
-	return tableRoom(f.i, f.compaction)
+	f.allowed = spaceStep
+	return tableSpace(f.i, f.compaction)
 }
 
-// tableRoom looks whether there is room for more of a table.
-func tableRoom(i *Instance, compaction bool) error {
-	if i.shared.TableRoom == nil || !i.Opened() {
+// tableSpace looks whether there is space for more of a table.
+func tableSpace(i *Instance, compaction bool) error {
+	if i.shared.TableSpace == nil || !i.Opened() {
 		return nil
 	}
-	return i.shared.TableRoom(i.kind.Derived, compaction)
+	return i.shared.TableSpace(i.kind.Derived, compaction)
 }
 
 // Sync implements vfs.File.

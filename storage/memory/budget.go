@@ -72,7 +72,7 @@ func (b *Budget) take(held, size int64) (ok bool) {
 }
 
 // reclaimable is how many bytes are given back at once that count for Reclaimable: the
-// room of smaller ones is used again at once.
+// space of smaller ones is used again at once.
 const reclaimable = 8 << 20
 
 // give takes size bytes back of a taker that holds some.

@@ -57,7 +57,7 @@ func (p *Parts) Delete(b *pebble.Batch, key []byte) error {
 	return nil
 }
 
-// fewOps is how many operations there is room for from the first on.
+// fewOps is how many operations there is space for from the first on.
 const fewOps = 16
 
 func (p *part) add(o op, key, value []byte) {

@@ -30,7 +30,7 @@ func History(r pebble.Reader, id string, below doc.Below) (doc.Tree, error) {
 
 func history(it *pebble.Iterator, id string, below doc.Below) (t doc.Tree, err error) {
 	number, end := below.Blocks()
-	t = below.Room()
+	t = below.Space()
 	for ok := it.SeekGE(keyspace.AppendBlock(nil, id, number)); number < end; ok = it.Next() {
 		if !ok {
 			return t, errors.Join(it.Error(), format.Corrupt("history: a block is missing"))

@@ -41,7 +41,7 @@ func (k *Keys) Wrote(key []byte) {
 	}
 }
 
-// age makes room: it halves what was counted and forgets what is seldom written.
+// age makes space: it halves what was counted and forgets what is seldom written.
 func (k *Keys) age() {
 	for h, n := range k.counts {
 		if n /= 2; n == 0 {

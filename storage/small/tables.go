@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tableBytes is about how large a table of a rewrite is, so that none needs much room at once when it is compacted.
+// tableBytes is about how large a table of a rewrite is, so that none needs much space at once when it is compacted.
 const tableBytes = 16 << 20
 
 // rewriting is how names of tables of a rewrite begin.

@@ -12,14 +12,14 @@ import (
 )
 
 // SizedFS is a disk of a certain size on top of a file system in memory: what does
-// not fit fails with ENOSPC, as on a disk. A file that was removed takes its room
+// not fit fails with ENOSPC, as on a disk. A file that was removed takes its space
 // until it is closed.
 type SizedFS struct {
 	vfs.FS
 	d *disk
 }
 
-// disk keeps account of the files. Only growing costs room; directories and names
+// disk keeps account of the files. Only growing costs space; directories and names
 // are free.
 type disk struct {
 	mu    sync.Mutex
@@ -28,7 +28,7 @@ type disk struct {
 	files map[string]*extent
 }
 
-// extent is the room of one file.
+// extent is the space of one file.
 type extent struct {
 	bytes int64
 	names int
@@ -256,7 +256,7 @@ func (f *sizedFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// grow takes the room up to an end and returns up to where there was some.
+// grow takes the space up to an end and returns up to where there was some.
 func (f *sizedFile) grow(end int64) (fits int64, err error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

@@ -165,7 +165,7 @@ func logDamaged(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	written := int64(len(bytes.TrimRight(text, "\x00"))) // room is set aside behind that
+	written := int64(len(bytes.TrimRight(text, "\x00"))) // space is set aside behind that
 	if err := overwrite(name, func(int64) int64 { return written - 100 }, []byte("what no log has")); err != nil {
 		return "", err
 	}

@@ -47,7 +47,7 @@ func (w *world) smallDisk(ctx context.Context, s *server, size string) (inside s
 	return fmt.Sprintf("/proc/%d/root%s", holder.PID(), s.dir), nil
 }
 
-// fill leaves no room on a disk.
+// fill leaves no space on a disk.
 func fill(ballast string) error {
 	f, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -57,7 +57,7 @@ func fill(ballast string) error {
 		for part := make([]byte, size); err == nil; {
 			_, err = f.Write(part)
 		}
-		err = nil // there may be room for a smaller one
+		err = nil // there may be space for a smaller one
 	}
 	return errors.Join(err, f.Close())
 }
@@ -100,7 +100,7 @@ func fullDisk(ctx context.Context, w *world) (string, error) {
 	if err := w.innocent.check(ctx); err != nil {
 		return seen, fmt.Errorf("on a full disk: %w", err)
 	}
-	if status, err := s.call(ctx, http.MethodPut, "/no-room", nil, nil); err != nil || status != http.StatusInsufficientStorage && status != http.StatusCreated {
+	if status, err := s.call(ctx, http.MethodPut, "/no-space", nil, nil); err != nil || status != http.StatusInsufficientStorage && status != http.StatusCreated {
 		return seen, fmt.Errorf("a new database: status %d, %w", status, err)
 	}
 	s.process.Kill()
@@ -120,9 +120,9 @@ func fullDisk(ctx context.Context, w *world) (string, error) {
 			break
 		}
 		if time.Since(start) > 5*time.Second || !rest(ctx, 20*time.Millisecond) {
-			return seen, fmt.Errorf("with room again writes are answered %d", status)
+			return seen, fmt.Errorf("with space again writes are answered %d", status)
 		}
 	}
-	seen += fmt.Sprintf(", written %.2f s after there was room", time.Since(start).Seconds())
+	seen += fmt.Sprintf(", written %.2f s after there was space", time.Since(start).Seconds())
 	return seen, nil
 }

@@ -18,7 +18,7 @@ const (
 	buildDisk    = "200m"
 	rowsDocs     = 3000
 	rowsPad      = 8 << 10
-	answerWithin = 10 * time.Second // of a query whose index finds no room, and of a stop
+	answerWithin = 10 * time.Second // of a query whose index finds no space, and of a stop
 )
 
 // design is a design document whose only view has ten rows as large as the document.
@@ -152,9 +152,9 @@ func (w *world) fillWithRows(ctx context.Context, s *server) (string, error) {
 	case err != nil:
 		return seen, err
 	case asked.n[http.StatusInsufficientStorage] == 0 || longest > answerWithin+w.length:
-		return seen, errors.New("the query that waits for an index without room is not told")
+		return seen, errors.New("the query that waits for an index without space is not told")
 	case writes.n[http.StatusCreated] == 0 || writes.n[http.StatusInsufficientStorage] > 0 || writes.n[0] > 0:
-		return seen, errors.New("documents have no room")
+		return seen, errors.New("documents have no space")
 	}
 	var answer struct{ Reason string }
 	if stale, _ := s.call(ctx, http.MethodGet, "/large/_design/rows/_view/all?limit=1&update=false", nil, &answer); stale != http.StatusOK {
@@ -176,7 +176,7 @@ func (s *server) removeRows(ctx context.Context, disk string, before int64) (str
 	left := usedBelow(ctx, disk, before+8*mb)
 	seen := fmt.Sprintf("; of %d MB, DELETE of the design document %d and _view_cleanup %d left %d MB", full/mb, deleted, cleaned, left/mb)
 	if err != nil || left > before+8*mb {
-		return seen, errors.Join(err, errors.New("the index still takes room"))
+		return seen, errors.Join(err, errors.New("the index still takes space"))
 	}
 	status, _ := s.call(ctx, http.MethodPut, "/large/_design/rows", design("again"), nil)
 	var asking sync.WaitGroup
@@ -192,7 +192,7 @@ func (s *server) removeRows(ctx context.Context, disk string, before int64) (str
 	left = usedBelow(ctx, disk, 20*mb)
 	seen += fmt.Sprintf("; built again (%d) to %d MB, DELETE of the database %d left %d MB", status, full/mb, gone, left/mb)
 	if left > 20*mb {
-		return seen, errors.New("the database still takes room")
+		return seen, errors.New("the database still takes space")
 	}
 	return seen, nil
 }

@@ -239,7 +239,7 @@ func TestFigures(t *testing.T) {
 		s.call("PUT", fmt.Sprintf("/pond/doc-%d", i), "{}", 201)
 	}
 	c.until(`document.querySelectorAll(".uplot canvas").length === 13`)
-	c.until(`/Room left on the disk\s+GB(\s+·?\s*[0-9.]*[1-9][0-9.]*){3}/.test(document.body.innerText)`)
+	c.until(`/Space left on the disk\s+GB(\s+·?\s*[0-9.]*[1-9][0-9.]*){3}/.test(document.body.innerText)`)
 	const written = `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.startsWith("Documents written")).innerText`
 	c.until(`/per s\s+[0-9.]*[1-9]/.test(` + written + `)`)
 	c.shot("figures")

@@ -30,10 +30,10 @@ func unmountDisks(ctx context.Context, dir string) {
 	}
 }
 
-// ballast is the file that takes the room on a full disk.
+// ballast is the file that takes the space on a full disk.
 func (p *process) ballast() string { return filepath.Join(p.dir, "ballast") }
 
-// fillDisk takes all room of the disk but so many bytes.
+// fillDisk takes all space of the disk but so many bytes.
 func (p *process) fillDisk(leave int64) error {
 	var is syscall.Statfs_t
 	if err := syscall.Statfs(p.dir, &is); err != nil {
@@ -53,7 +53,7 @@ func (p *process) fillDisk(leave int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// emptyDisk gives the room back.
+// emptyDisk gives the space back.
 func (p *process) emptyDisk() error {
 	if err := os.Remove(p.ballast()); !errors.Is(err, fs.ErrNotExist) {
 		return err

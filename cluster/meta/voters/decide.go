@@ -69,7 +69,7 @@ func decide(all []candidate) change {
 	case voters < target:
 		return change{promote: next.name}
 	}
-	// The number is right; is the spread? Beyond maxVoters there is no room for
+	// The number is right; is the spread? Beyond maxVoters there is no space for
 	// a promotion before the demotion.
 	out := toDemote(all, votersIn, votersIn[next.zone]+2)
 	switch {

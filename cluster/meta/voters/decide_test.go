@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 		{"zones: spread later", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 stable"), change{promote: "d"}},
 		{"zones: then one of many goes", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 V stable"), change{demote: "b"}},
 		{"zones: good enough", who("a:1 L", "b:1 V stable", "c:2 V stable", "d:2 stable"), change{}},
-		{"zones: no room beyond five", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 V stable", "e:2 V stable", "f:3 stable"), change{demote: "b"}},
+		{"zones: no space beyond five", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 V stable", "e:2 V stable", "f:3 stable"), change{demote: "b"}},
 		{"zones: the leader stays", who("a:1 V stable", "b:1 L", "c:2 V stable", "d:2 V stable", "e:3 stable"), change{promote: "e"}},
 		{"the one to be emptied goes first", who("a L", "b V stable", "c V stable drain", "d V stable"), change{demote: "c"}},
 	} {

@@ -162,8 +162,8 @@ func TestClientsCountFailures(t *testing.T) {
 		message string
 	}{
 		"status": {func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "no room "+strings.Repeat("x", 1000), http.StatusInsufficientStorage)
-		}, "status 507: no room "},
+			http.Error(w, "no space "+strings.Repeat("x", 1000), http.StatusInsufficientStorage)
+		}, "status 507: no space "},
 		"malformed":         {raw("hello\r\n"), "hello"},
 		"nothing":           {raw(""), fasthttp.ErrConnectionClosed.Error()},
 		"truncated":         {raw("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nans"), "unexpected EOF"},

@@ -251,7 +251,7 @@ func (c *command) statusOfMoves(ctx context.Context, s *status) error {
 	if err := c.client.Get(ctx, jobsPath, &jobs); err != nil {
 		return err
 	}
-	// Those that failed come first, or the others might leave no room for them.
+	// Those that failed come first, or the others might leave no space for them.
 	slices.SortStableFunc(jobs.Jobs, func(a, b job) int { return urgency(b.State) - urgency(a.State) })
 	for _, j := range jobs.Jobs {
 		s.Jobs.Counts[j.State]++

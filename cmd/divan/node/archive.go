@@ -14,7 +14,7 @@ import (
 	"divan/cluster/meta"
 )
 
-// archiveMeta makes room for the metadata of a cluster that the node was invited
+// archiveMeta makes space for the metadata of a cluster that the node was invited
 // to. Its own are kept in a directory beside, in case that was a mistake. It
 // may be repeated after a crash at any point.
 func (b *base) archiveMeta(ctx context.Context, id *identityStore) error {

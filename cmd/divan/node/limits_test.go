@@ -112,7 +112,7 @@ func TestLimitsOfANode(t *testing.T) {
 	}
 }
 
-// smallDisk is the real file system, which may have no room.
+// smallDisk is the real file system, which may have no space.
 type smallDisk struct {
 	vfs.FS
 	full *atomic.Bool
@@ -126,8 +126,8 @@ func (d smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1 << 39}, nil
 }
 
-// TestNodeOnFullDisk: a node starts where not even the system databases have room, says
-// so, and serves; with room again it takes writes within a second.
+// TestNodeOnFullDisk: a node starts where not even the system databases have space, says
+// so, and serves; with space again it takes writes within a second.
 func TestNodeOnFullDisk(t *testing.T) {
 	full := &atomic.Bool{}
 	full.Store(true)
@@ -145,15 +145,15 @@ func TestNodeOnFullDisk(t *testing.T) {
 	h.want("GET", "/_all_dbs", "", "200 []")
 	h.want("PUT", "/pond", "", "507")
 	full.Store(false)
-	eventually(t, "there is room", func() bool { return strings.HasPrefix(h.ask("PUT", "/pond", ""), "201") })
+	eventually(t, "there is space", func() bool { return strings.HasPrefix(h.ask("PUT", "/pond", ""), "201") })
 	h.want("PUT", "/pond/frog", "{}", "201")
 	full.Store(true)
-	eventually(t, "there is no room", func() bool { return strings.HasPrefix(h.ask("POST", "/pond", "{}"), "507") })
+	eventually(t, "there is no space", func() bool { return strings.HasPrefix(h.ask("POST", "/pond", "{}"), "507") })
 	h.want("GET", "/pond/frog", "", "200")
 	h.want("PUT", "/lake", "", "507")
 	full.Store(false)
 	began := time.Now()
-	eventually(t, "there is room again", func() bool { return strings.HasPrefix(h.ask("POST", "/pond", "{}"), "201") })
+	eventually(t, "there is space again", func() bool { return strings.HasPrefix(h.ask("POST", "/pond", "{}"), "201") })
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("writes are taken after %v", took)
 	}

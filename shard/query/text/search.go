@@ -126,7 +126,7 @@ func (t *translator) lacking(at place, path []string) syntax.Query {
 		t.names(one, query.TextString, query.TextNumber, query.TextBoolean, query.TextNull, textObject),
 		t.prefix(namesField, one.name+"."),
 	)
-	if isAll(there) { // no room is left
+	if isAll(there) { // no space is left
 		return there
 	}
 	return without(syntax.All{}, there)
@@ -224,7 +224,7 @@ func (t *translator) number(field string, arg []byte) syntax.Query {
 	return t.take(syntax.Number{Field: field, Value: v})
 }
 
-// take counts the text of a query. Without room for it everything is found.
+// take counts the text of a query. Without space for it everything is found.
 func (t *translator) take(q syntax.Query) syntax.Query {
 	const around = 12 // brackets, signs and blanks
 	if t.left -= around + len(q.String()); t.left < 0 {

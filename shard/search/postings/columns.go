@@ -251,7 +251,7 @@ func (r *Reader) each(prefix, from []byte, f func(key, value []byte) (more bool,
 		if again = need > 0; err != nil || !again {
 			return err
 		}
-		if err := r.room.Take(need); err != nil {
+		if err := r.space.Take(need); err != nil {
 			return err
 		}
 		w.taken += need
@@ -265,11 +265,11 @@ type walk struct {
 	r      *Reader
 	prefix []byte
 	f      func(key, value []byte) (more bool, err error)
-	taken  int    // of the room: as much as the largest value
-	at     []byte // behind the prefix: the key for whose value there was no room
+	taken  int    // of the space: as much as the largest value
+	at     []byte // behind the prefix: the key for whose value there was no space
 }
 
-// from walks from a place on. It ends where there is no room for a value, and returns how many
+// from walks from a place on. It ends where there is no space for a value, and returns how many
 // bytes it needs: nothing is kept while they are waited for.
 func (w *walk) from(from []byte) (need int, err error) {
 	lo := append(w.prefix[:len(w.prefix):len(w.prefix)], from...)
@@ -284,12 +284,12 @@ func (w *walk) from(from []byte) (need int, err error) {
 			return 0, err
 		}
 		key := it.Key()[len(w.prefix):]
-		if more := len(v) - w.taken; more > 0 && w.r.room != nil {
-			if !w.r.room.Has(more) {
+		if more := len(v) - w.taken; more > 0 && w.r.space != nil {
+			if !w.r.space.Has(more) {
 				w.at = bytes.Clone(key)
 				return more, nil
 			}
-			if err := w.r.room.Take(more); err != nil {
+			if err := w.r.space.Take(more); err != nil {
 				return 0, err
 			}
 			w.taken = len(v)

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Room counts the bytes that a Reader holds of an index.
-type Room interface {
+// Space counts the bytes that a Reader holds of an index.
+type Space interface {
 	// Has reports whether there are so many bytes left, at once.
 	Has(bytes int) bool
 	// Take takes bytes, and may wait until there are so many. The error says that there never
@@ -21,7 +21,7 @@ type Room interface {
 type Held struct {
 	Bytes []byte
 	back  io.Closer
-	room  Room
+	space Space
 }
 
 // Close gives the value back. It may be called more than once.
@@ -30,15 +30,15 @@ func (h *Held) Close() error {
 		return nil
 	}
 	back := h.back
-	if h.room != nil {
-		h.room.Give(len(h.Bytes))
+	if h.space != nil {
+		h.space.Give(len(h.Bytes))
 	}
 	*h = Held{}
 	return back.Close()
 }
 
 // hold reads the value of a key; there is none where Held holds nothing. A value for which there
-// is no room at once is not kept while the room is waited for: it is read again.
+// is no space at once is not kept while the space is waited for: it is read again.
 func (r *Reader) hold(key []byte) (Held, error) {
 	for taken := 0; ; {
 		value, back, err := r.snap.Borrow(key)
@@ -47,34 +47,34 @@ func (r *Reader) hold(key []byte) (Held, error) {
 			return Held{}, err
 		}
 		more := len(value) - taken
-		if r.room == nil || more <= 0 || r.room.Has(more) {
-			h := Held{value, back, r.room}
+		if r.space == nil || more <= 0 || r.space.Has(more) {
+			h := Held{value, back, r.space}
 			return h, r.count(&h, more)
 		}
 		if err := back.Close(); err != nil {
 			return Held{}, err
 		}
-		if err := r.room.Take(more); err != nil {
+		if err := r.space.Take(more); err != nil {
 			return Held{}, err
 		}
 		taken = len(value)
 	}
 }
 
-// count takes what is not taken yet of the bytes of a value that there is room for.
+// count takes what is not taken yet of the bytes of a value that there is space for.
 func (r *Reader) count(h *Held, more int) error {
-	if r.room == nil || more == 0 {
+	if r.space == nil || more == 0 {
 		return nil
 	}
-	if err := r.room.Take(more); err != nil {
-		h.room = nil // nothing of it counts
+	if err := r.space.Take(more); err != nil {
+		h.space = nil // nothing of it counts
 		return errors.Join(err, h.Close())
 	}
 	return nil
 }
 
 func (r *Reader) give(bytes int) {
-	if r.room != nil && bytes > 0 {
-		r.room.Give(bytes)
+	if r.space != nil && bytes > 0 {
+		r.space.Give(bytes)
 	}
 }

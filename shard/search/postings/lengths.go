@@ -10,7 +10,7 @@ type fieldLengths struct {
 	of    []byte
 }
 
-// begin makes room for the lengths of the field that a term, as in a key, begins with. other is
+// begin makes space for the lengths of the field that a term, as in a key, begins with. other is
 // false when they are those at hand.
 func (l *fieldLengths) begin(key []byte) (field string, other bool) {
 	if l.field != nil && bytes.HasPrefix(key, l.field) {

@@ -66,7 +66,7 @@ func readTotals(from getter) (Totals, error) {
 type Reader struct {
 	Totals
 	snap    *storage.IndexSnapshot
-	room    Room // nil: nothing is counted
+	space   Space // nil: nothing is counted
 	chunks  []chunk
 	key     []byte
 	ids     ids
@@ -74,14 +74,14 @@ type Reader struct {
 }
 
 // NewReader returns a reader of a snapshot, which stays the caller's. What it holds counts in a
-// room; nil: it does not count. A reader of which ID or Values was called is closed before the
+// space; nil: it does not count. A reader of which ID or Values was called is closed before the
 // snapshot.
-func NewReader(snap *storage.IndexSnapshot, room Room) (*Reader, error) {
+func NewReader(snap *storage.IndexSnapshot, space Space) (*Reader, error) {
 	t, err := readTotals(snap)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{Totals: t, snap: snap, room: room}
+	r := &Reader{Totals: t, snap: snap, space: space}
 	return r, r.readChunks()
 }
 

@@ -15,7 +15,7 @@ import type { Row } from "./documents";
 
 const columnsAtFirst = 20;
 
-/** longest is how many characters a row may have whose fields are shown; all those of a page take room. */
+/** longest is how many characters a row may have whose fields are shown; all those of a page take space. */
 const longest = 256 * 1024;
 
 /** load returns the fields of documents by their ids, without those that are too long, or gone. */

@@ -24,7 +24,7 @@ export function draftOf(of: Draft): string | undefined {
   }
 }
 
-/** keepDraft reports whether the draft is kept: there may be no room, or no permission. */
+/** keepDraft reports whether the draft is kept: there may be no space, or no permission. */
 export function keepDraft(of: Draft, text: string): boolean {
   try {
     sessionStorage.setItem(key(of), text);

@@ -20,7 +20,7 @@ export const figures: Figure[] = [
   { name: "Read, disk and network", unit: "MB/s" },
   { name: "Written, disk and network", unit: "MB/s" },
   { name: "Memory", unit: "MB" },
-  { name: "Room left on the disk", unit: "GB" },
+  { name: "Space left on the disk", unit: "GB" },
   { name: "Compactions and index builds", unit: "at work" },
   { name: "Replications, and copies that catch up", unit: "at work" },
 ];

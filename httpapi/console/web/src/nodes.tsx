@@ -32,7 +32,7 @@ export function Nodes({ live, places, again }: Props) {
               <th scope="col">Version</th>
               <th scope="col" class="number">Copies</th>
               <th scope="col" class="number">Data</th>
-              <th scope="col" class="number">Room on disk</th>
+              <th scope="col" class="number">Space on disk</th>
               <th scope="col" class="number">Memory</th>
               <th scope="col" class="number">Up for</th>
               <th scope="col"><span class="unseen">Actions</span></th>
@@ -55,7 +55,7 @@ export function Nodes({ live, places, again }: Props) {
                   <td>{places?.versions.get(node) ?? ""}</td>
                   <td class="number">{drain ? count(drain.copies) : ""}</td>
                   <td class="number">{size === undefined ? "" : bytes(size)}</td>
-                  <td class="number"><Room of={here?.disk} /></td>
+                  <td class="number"><Space of={here?.disk} /></td>
                   <td class="number">{here ? bytes(Object.values(here.memory).reduce((a, b) => a + b, 0)) : ""}</td>
                   <td class="number">{here ? duration(here.uptime) : ""}</td>
                   <td class="number actions">
@@ -84,8 +84,8 @@ export function Nodes({ live, places, again }: Props) {
   );
 }
 
-/** Room is what is free of the disk of a node; below a tenth of it that is told as little. */
-function Room({ of }: { of: System["disk"] }) {
+/** Space is what is free of the disk of a node; below a tenth of it that is told as little. */
+function Space({ of }: { of: System["disk"] }) {
   if (!of?.size) return <></>;
   const little = of.free < of.size / 10;
   return <span class={little ? "failed" : undefined} title={`${count(of.free)} of ${count(of.size)} bytes are free`}>{little && "little: "}{bytes(of.free)} of {bytes(of.size)}</span>;

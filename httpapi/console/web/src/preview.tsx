@@ -66,8 +66,8 @@ async function readStart(answer: Response): Promise<Start> {
   let text = "";
   let read = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const room = part.value.subarray(0, mostText - read);
-    text += decoder.decode(room, { stream: true });
+    const space = part.value.subarray(0, mostText - read);
+    text += decoder.decode(space, { stream: true });
     read += part.value.length;
     if (read <= mostText) continue;
     await reader.cancel();

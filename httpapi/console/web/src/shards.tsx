@@ -161,7 +161,7 @@ function Split({ db, range, copies, close, done }: { db: string; range: string; 
     <Dialog title="Split shard" close={close}>
       <form onSubmit={submit}>
         <p>
-          The range <code>{range}</code> of <b><Name of={db} /></b> becomes two of half its size. The database can be used meanwhile; the room on the disk
+          The range <code>{range}</code> of <b><Name of={db} /></b> becomes two of half its size. The database can be used meanwhile; the space on the disk
           is taken twice until it is done. Indexes are built for the halves.
         </p>
         <label>

@@ -7,27 +7,27 @@ import (
 	"divan/storage"
 )
 
-// While the disk has too little room for indexes no update begins: each would map
+// While the disk has too little space for indexes no update begins: each would map
 // documents for nothing. Those that were to run are updated in the background as
-// soon as there is room; the engine says when that is.
+// soon as there is space; the engine says when that is.
 
-// lookForRoom is how often the background looks whether there is room again.
-const lookForRoom = time.Second
+// lookForSpace is how often the background looks whether there is space again.
+const lookForSpace = time.Second
 
-// room is why no update can begin now: the disk has too little room. The index is
+// space is why no update can begin now: the disk has too little space. The index is
 // then updated when there is enough.
-func (f *follower) room() error {
-	err := f.m.o.Engine.IndexRoom()
+func (f *follower) space() error {
+	err := f.m.o.Engine.IndexSpace()
 	if err != nil {
-		f.m.noRoom.await(f)
+		f.m.noSpace.await(f)
 	}
 	return err
 }
 
-// noRoom are the indexes that are to be updated when the disk has room.
+// noSpace are the indexes that are to be updated when the disk has space.
 //
 // LOCKS mu before that of followers.
-type noRoom struct {
+type noSpace struct {
 	engine     *storage.Engine
 	followers  *followers
 	background *background
@@ -38,14 +38,14 @@ type noRoom struct {
 	}
 }
 
-func newNoRoom(e *storage.Engine, fs *followers, b *background) *noRoom {
-	w := &noRoom{engine: e, followers: fs, background: b}
+func newNoSpace(e *storage.Engine, fs *followers, b *background) *noSpace {
+	w := &noSpace{engine: e, followers: fs, background: b}
 	w.mu.waiting = make(map[*follower]struct{})
 	return w
 }
 
-// await notes that an index is to be updated when there is room.
-func (w *noRoom) await(f *follower) {
+// await notes that an index is to be updated when there is space.
+func (w *noSpace) await(f *follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, waits := w.mu.waiting[f]; !waits && w.followers.hold(f) {
@@ -53,12 +53,12 @@ func (w *noRoom) await(f *follower) {
 	}
 }
 
-// resume has the indexes updated that have waited for room, if there is some now.
-func (w *noRoom) resume() {
+// resume has the indexes updated that have waited for space, if there is some now.
+func (w *noSpace) resume() {
 	w.mu.Lock()
 	none := len(w.mu.waiting) == 0
 	w.mu.Unlock()
-	if none || w.engine.IndexRoom() != nil {
+	if none || w.engine.IndexSpace() != nil {
 		return
 	}
 	for _, f := range w.take(func(*follower) bool { return true }) {
@@ -68,7 +68,7 @@ func (w *noRoom) resume() {
 }
 
 // take takes indexes out of those that wait; leave must follow.
-func (w *noRoom) take(which func(*follower) bool) (out []*follower) {
+func (w *noSpace) take(which func(*follower) bool) (out []*follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for f := range w.mu.waiting {
@@ -81,7 +81,7 @@ func (w *noRoom) take(which func(*follower) bool) (out []*follower) {
 }
 
 // giveUp ends the waiting.
-func (w *noRoom) giveUp(which func(*follower) bool) {
+func (w *noSpace) giveUp(which func(*follower) bool) {
 	for _, f := range w.take(which) {
 		w.followers.leave(f)
 	}

@@ -4,28 +4,28 @@ import (
 	"divan/storage/fault"
 )
 
-// roomBytes is how much memory a query may take for its answer, and for what it holds of a
+// spaceBytes is how much memory a query may take for its answer, and for what it holds of a
 // chunk.
-const roomBytes = 64 << 20
+const spaceBytes = 64 << 20
 
 // smallBytes is how much of that each query may take, regardless of others.
 const smallBytes = 4 << 20
 
-// room counts the memory of a query.
-type room struct {
+// space counts the memory of a query.
+type space struct {
 	left  int
 	taken int          // for matchers of the chunk at hand
-	grow  func() error // waits until there may be all of roomBytes; nil: there may
+	grow  func() error // waits until there may be all of spaceBytes; nil: there may
 }
 
-// Has implements postings.Room.
-func (r *room) Has(bytes int) bool { return r.left >= bytes }
+// Has implements postings.Space.
+func (r *space) Has(bytes int) bool { return r.left >= bytes }
 
-// Give implements postings.Room.
-func (r *room) Give(bytes int) { r.left += bytes }
+// Give implements postings.Space.
+func (r *space) Give(bytes int) { r.left += bytes }
 
 // Take takes bytes. An error is a *fault.Error: there are not so many; or that of the context.
-func (r *room) Take(bytes int) error {
+func (r *space) Take(bytes int) error {
 	r.left -= bytes
 	if r.left >= 0 {
 		return nil
@@ -37,18 +37,18 @@ func (r *room) Take(bytes int) error {
 		r.left, r.grow = r.most(), nil
 		return nil
 	}
-	return errNoRoom()
+	return errNoSpace()
 }
 
 // most returns how many bytes may be left to the query.
-func (r *room) most() int {
+func (r *space) most() int {
 	if r.grow == nil {
 		return r.left
 	}
-	return r.left + roomBytes - smallBytes
+	return r.left + spaceBytes - smallBytes
 }
 
-func errNoRoom() error {
+func errNoSpace() error {
 	return fault.New(fault.BadRequest, "The query needs too much memory: ask for fewer rows, labels or clauses.")
 }
 
