@@ -47,7 +47,7 @@ test: ## every test
 # that the last commits touched (more than comments) the ones whose tests start goroutines. A
 # clone that lacks so many commits tests everything.
 CONCURRENT = grep -qE '\bgo func|\.Go\(|synctest|httptest|t\.Parallel'
-RACE = $(shell git diff --quiet HEAD~10 HEAD~10 2>/dev/null || echo ./...; \
+RACE = $(shell git diff --quiet HEAD~10 HEAD~10 2>/dev/null || echo ./... ./test/...; \
 	{ cut -d' ' -f1 test/tidy/testdata/goroutines.txt | xargs -n1 dirname; \
 	git diff --numstat -I'^[[:space:]]*//' HEAD~10 -- '*.go' 2>/dev/null | cut -f3 | xargs -n1 dirname | sort -u | \
 	while read -r d; do cat $$d/*_test.go 2>/dev/null | $(CONCURRENT) && echo $$d; done; } | \

@@ -196,6 +196,7 @@ func TestCreatorHangsUp(t *testing.T) {
 	w := start(t, setup{still: true})
 	core, logs := observer.New(zap.WarnLevel)
 	w.log = zap.New(core)
+	w.keeper.log = w.log
 	ctx, hangUp := context.WithCancel(t.Context())
 	interpose(w.Coordinator, &checkedDisk{w.local, func(string) error {
 		hangUp()

@@ -21,8 +21,9 @@ import (
 // the instance that has the small ones, staging those that are dropped, Indexes what is derived
 // of copies, environment what they all work with.
 //
-// LOCKS The mutexes of the parts are leaves: none is taken under another one, but that of the memory
-// budget under storeCache.mu. Nothing is opened, closed, synced or waited for under one.
+// LOCKS The mutexes of the parts are leaves: none is taken under another one, but those of the
+// memory budget, of an instance's memtables and of the scheduler of compactions under
+// storeCache.mu. Nothing is opened, closed, synced or waited for under one.
 type Engine struct {
 	env     environment
 	lock    io.Closer

@@ -1,9 +1,8 @@
 package storage
 
 import (
-	"sync/atomic"
-
 	"container/list"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"

@@ -10,9 +10,9 @@ import (
 	"divan/storage/fault"
 )
 
-// smallStores is the instance that has the small stores, while it is open. Like a store it is opened on demand, closed when it has failed, and
-// opened again later, for reading while the disk is full. It is pinned by what is on its way
-// to the disk; what small stores read is in memory.
+// smallStores is the instance that has the small stores, while it is open. Like a store it is
+// opened on demand, closed when it has failed, and opened again later, for reading while the disk
+// is full. It is pinned by what is on its way to the disk; what small stores read is in memory.
 type smallStores struct {
 	handle
 	ends   atomic.Bool   // it is closed with its last pin, to be opened in another way

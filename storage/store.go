@@ -27,7 +27,7 @@ import (
 //	T2  see states
 //	T3  a store that never took a write has no Pebble instance; it reads from
 //	    the engine's empty one. Ten thousand empty databases cost nothing. One that
-//	    is small has none either (small_stores.go): it reads from a view in memory.
+//	    is small has none either (small_part.go): it reads from a view in memory.
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle

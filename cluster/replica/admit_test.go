@@ -9,6 +9,7 @@ import (
 	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -84,8 +85,13 @@ func admitted(t *testing.T, local *Local, p Remote) {
 // wakes who reads it afterwards.
 func everything(c Copy, name string) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"update": func(ctx context.Context) error {
+		"decide": func(ctx context.Context) error {
 			_, err := Decide.On(ctx, c, shard.DecideRequest{Copy: name, NewEdits: true, Edits: []shard.Edit{{ID: "d", Body: []byte("{}")}}})
+			return err
+		},
+		"follow": func(ctx context.Context) error {
+			path := doc.Path{Start: 1, IDs: []string{"967a00dff5e02add41819138abb3284d"}}
+			_, err := Follow.On(ctx, c, shard.FollowRequest{Copy: name, Edits: []shard.Edit{{ID: "f", Path: path, Body: []byte("{}")}}})
 			return err
 		},
 		"open": func(ctx context.Context) error {
@@ -246,7 +252,7 @@ func TestRepairGoesByDirectories(t *testing.T) {
 		local.held.Place = func(string) ring.Replica { return place }
 		expect(ctx, t, calls(Copy{At: local, To: wire.Addressee{Copy: 5, Generation: 7}}, name), expected{"the copy that is there", anyCall, fault.NoCopy})
 		for call, f := range calls(Copy{At: local, To: wire.Addressee{Copy: 6, Generation: 8}}, name) {
-			if unheld := call == "watch" || call == "create"; !unheld && !fault.Is(f(ctx), fault.NoCopy) {
+			if call != "watch" && !fault.Is(f(ctx), fault.NoCopy) {
 				t.Errorf("another one, %+v: %s gives %v", place, call, f(ctx))
 			}
 		}

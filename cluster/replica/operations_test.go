@@ -103,6 +103,33 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
+// TestCreateRefused: a copy is made only where the map of this node has it.
+func TestCreateRefused(t *testing.T) {
+	local := newLocal(t)
+	const name = "shards/00000000-ffffffff/made.1763600000"
+	asked := ring.Replica{Copy: ring.Copy{ID: 5}, Name: name, Generation: 7}
+	for _, tc := range []struct {
+		what    string
+		place   ring.Replica
+		refusal fault.Kind
+	}{
+		{"another copy", ring.Replica{Copy: ring.Copy{ID: 6}, Generation: 7}, fault.NoCopy},
+		{"a newer map with another copy", ring.Replica{Copy: ring.Copy{ID: 6}, Generation: 8}, fault.StaleMap},
+	} {
+		local.held.Place = func(string) ring.Replica { return tc.place }
+		if err := local.Create(t.Context(), asked, false); !fault.Is(err, tc.refusal) {
+			t.Errorf("%s: %v", tc.what, err)
+		}
+		if local.Has(name) {
+			t.Errorf("%s: it was made", tc.what)
+		}
+	}
+	local.held.Place = func(string) ring.Replica { return asked }
+	if err := local.Create(t.Context(), asked, false); err != nil || !local.Has(name) {
+		t.Errorf("the copy of the map: %v", err)
+	}
+}
+
 func TestWholeCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)

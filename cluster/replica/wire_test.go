@@ -30,12 +30,13 @@ func TestShortAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := serve(t, empty())
 		ctx := t.Context()
-		_, update := Decide.On(ctx, Copy{At: p}, shard.DecideRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
+		_, decide := Decide.On(ctx, Copy{At: p}, shard.DecideRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
+		_, follow := Follow.On(ctx, Copy{At: p}, shard.FollowRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
 		_, purge := Purge.On(ctx, Copy{At: p}, PurgeRequest{testCopy, make([]shard.PurgeItem, 1)})
 		_, missing := Missing.On(ctx, Copy{At: p}, MissingRequest{testCopy, make([]shard.IDRevs, 1)})
 		_, docs := DocsByID.On(ctx, Copy{At: p}, DocsByIDRequest{Copy: testCopy, IDs: make([]string, 1)})
 		_, revs := OpenRevsMany.On(ctx, Copy{At: p}, OpenRevsManyRequest{testCopy, make([]shard.OpenRevsRequest, 1), 0})
-		for _, err := range []error{update, purge, missing, docs, revs} {
+		for _, err := range []error{decide, follow, purge, missing, docs, revs} {
 			if !fault.Is(err, fault.Internal) {
 				t.Error(err)
 			}

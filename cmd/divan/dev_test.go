@@ -25,7 +25,7 @@ func script(t *testing.T, environ []string, more map[string]string, args ...stri
 	files := map[string]string{
 		"dev":       string(text),
 		"bin/divan": "#!/bin/sh\necho divan \"$@\"\n",
-		"tools/go":  "#!/bin/sh\n[ \"$1\" = env ] && { echo go1.99; exit; }\necho go \"$@\"\n",
+		"tools/go":  "#!/bin/sh\n[ \"$1\" = env ] && { echo go1.99; exit; }\necho \"GOWORK=${GOWORK-} go\" \"$@\"\n",
 	}
 	maps.Copy(files, more)
 	for name, text := range files {
@@ -46,7 +46,7 @@ func script(t *testing.T, environ []string, more map[string]string, args ...stri
 // TestDev: the program is built in one way for every target, with its version, and has
 // the administrator of the README unless one is named or other machines reach it.
 func TestDev(t *testing.T) {
-	const build = "go build -trimpath -ldflags -s -w -X main.linkedVersion=v1.2 -o bin/divan ./cmd/divan\n"
+	const build = "GOWORK=off go build -trimpath -ldflags -s -w -X main.linkedVersion=v1.2 -o bin/divan ./cmd/divan\n"
 	const admin = "--admin admin:password "
 	if got := script(t, nil, nil, "build"); got != build {
 		t.Errorf("build: %s", got)

@@ -176,7 +176,7 @@ func (r *callReader) close() {
 // shrink gives back the memory that one large call has left.
 func (r *callReader) shrink() {
 	if cap(r.texts) > keepBuffer {
-		r.texts = nil
+		r.texts, r.call = nil, Call{} // the call refers to texts
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 func (n *Node) parts() []part {
 	system := &systemDatabases{name: n.base.name, alone: n.links == nil, meta: n.meta, coord: n.coord, log: n.base.log}
 	if n.links != nil {
-		system.seeds = n.links.bootstrapper.seeds
+		system.seeds, system.log = n.links.bootstrapper.seeds, n.links.log
 	}
 	rules := &accountRules{alone: n.links == nil, config: n.base.config, meta: n.meta, coord: n.coord, log: n.base.log}
 	out := []part{
