@@ -8,7 +8,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
-	"divan/cluster/meta/dbsetting"
+	"divan/cluster/repair"
 	"divan/cluster/routing"
 	"divan/shard"
 	"divan/shard/ring"
@@ -73,11 +73,7 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 
 // limits returns what a shard must hold to.
 func (d *replicaSet) limits() shard.Limits {
-	l := shard.Limits{
-		Revs:        d.meta.Settings[dbsetting.RevsLimit],
-		PurgedInfos: d.meta.Settings[dbsetting.PurgedInfosLimit],
-		Partitioned: d.meta.Partitioned,
-	}
+	l := repair.LimitsOf(d.meta)
 	if l.Partitioned {
 		l.MaxPartitionSize = max(d.config.Load().CouchDB.MaxPartitionSize, 0)
 	}

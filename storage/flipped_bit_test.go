@@ -379,8 +379,8 @@ func lostOf(t *testing.T, fs vfs.FS, models []*edits) (lost []int) {
 	return lost
 }
 
-// TestUnreadBlockOfSmallStores: what the disk refuses to read of small stores is unavailable, and lost after some minutes;
-// other stores are not.
+// TestUnreadBlockOfSmallStores: what the disk refuses to read of small stores is unavailable, and
+// lost after some minutes; other stores are not.
 func TestUnreadBlockOfSmallStores(t *testing.T) {
 	live := vfs.NewCrashableMem()
 	e, stop := startEngine(t, Options{FS: live})
@@ -429,8 +429,8 @@ func unreadThenLost(t *testing.T, fs vfs.FS, p place, models []*edits) {
 	}
 }
 
-// TestLargeDamageBeyondABit: a store of its own that is damaged beyond a bit is refused as one that cannot be read, never
-// as a fault of the program.
+// TestLargeDamageBeyondABit: a store of its own that is damaged beyond a bit is refused as one that
+// cannot be read, never as a fault of the program.
 func TestLargeDamageBeyondABit(t *testing.T) {
 	live := vfs.NewCrashableMem()
 	e, stop := startEngine(t, Options{FS: live})

@@ -11,7 +11,6 @@ import (
 
 	"divan/cluster/bandwidth"
 	"divan/cluster/config"
-	"divan/cluster/meta/dbsetting"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -38,9 +37,8 @@ func (u *pusher) push(ctx context.Context, it *item) ending {
 	cfg := u.config.Load().Repair
 	source := u.layout.end(db, it.copy, u.layout.node, u.layout.own)
 	target := u.layout.end(db, it.target(), it.node, u.layout.copies(it.node))
-	limits := shard.Limits{Revs: db.Settings[dbsetting.RevsLimit], PurgedInfos: db.Settings[dbsetting.PurgedInfosLimit], Partitioned: db.Partitioned}
 	p := &push{
-		Copier: NewCopier(source, target, limits, u.log), local: u.local, turn: cfg.BatchCount, followers: pairs,
+		Copier: NewCopier(source, target, LimitsOf(db), u.log), local: u.local, turn: cfg.BatchCount, followers: pairs,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
 			return u.messenger.ask(ctx, it.node, message{Op: opDigest, Copy: it.target(), Since: since, Limit: limit, Seed: &s})
 		},

@@ -53,8 +53,9 @@ func (m *member) awaitRebalance(t *testing.T, most time.Duration) {
 // growDatabases is how many databases TestGrowAndShrink has; DIVAN_GROW says another number.
 const growDatabases = 6
 
-// TestGrowAndShrink: a fourth node joins three and takes its part, one is drained and taken out, one is lost for good and its
-// copies are made anew, all while clients write and read through the nodes that stay: none is refused.
+// TestGrowAndShrink: a fourth node joins three and takes its part, one is drained and taken out,
+// one is lost for good and its copies are made anew, all while clients write and read through the
+// nodes that stay: none is refused.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -24,8 +24,9 @@ const splitMegabytes = 8
 // splitClients write and read meanwhile.
 const splitClients = 64
 
-// TestSplitUnderLoad: a database is split while clients write and read: none is refused, and all that was there and came
-// meanwhile is there. It logs what its clients felt, how fast the copying was and what it took of the disk.
+// TestSplitUnderLoad: a database is split while clients write and read: none is refused, and all
+// that was there and came meanwhile is there. It logs what its clients felt, how fast the copying
+// was and what it took of the disk.
 func TestSplitUnderLoad(t *testing.T) {
 	t.Parallel()
 	megabytes := splitMegabytes

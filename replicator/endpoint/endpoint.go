@@ -44,12 +44,11 @@ type Source interface {
 	Database
 	// Changes opens the changes behind q.Since, all leaves of each document.
 	Changes(ctx context.Context, q ChangesQuery) (Feed, error)
-	// Fetch reads revisions and calls take once for each that is there, in any
-	// order, never twice at once. What take gets is valid until it returns,
-	// but for Doc and what it refers to, which may be kept. The same holds for
-	// FetchOptions.Refused. One that is not there any more is left out. Contents is nil where nothing follows. An error of take ends it
-	// and is returned, unless it was the contents that broke off: then take may be
-	// called again for the same revision.
+	// Fetch reads revisions and calls take once for each that is there, in any order, never twice
+	// at once. What take gets is valid until it returns, but for Doc and what it refers to, which
+	// may be kept. The same holds for FetchOptions.Refused. One that is not there any more is left
+	// out. Contents is nil where nothing follows. An error of take ends it and is returned, unless
+	// it was the contents that broke off: then take may be called again for the same revision.
 	Fetch(ctx context.Context, o FetchOptions, wanted []Wanted, take func(*Doc, Contents) error) error
 	// Design returns a design document as JSON, for the text of a filter
 	// function; fault.NotFound when there is none.

@@ -61,8 +61,8 @@ func TestViewOfWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A node that does not answer keeps what it has and gets nothing, also while others are drained; one that is no member any
-// more loses all.
+// A node that does not answer keeps what it has and gets nothing, also while others are drained;
+// one that is no member any more loses all.
 func TestPlanWithNodesAway(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

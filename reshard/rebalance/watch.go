@@ -30,8 +30,8 @@ const (
 	refusedEvery = time.Minute
 	// sizedEvery is how often the leader looks for shards that are too large.
 	sizedEvery = time.Minute
-	// narrowest is how much of the ring a shard has at least that is split by itself: documents of one partition, or one
-	// very large document, stay together however often that is done.
+	// narrowest is how much of the ring a shard has at least that is split by itself: documents of
+	// one partition, or one very large document, stay together however often that is done.
 	narrowest = 1 << 32 / 64
 )
 

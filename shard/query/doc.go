@@ -13,9 +13,9 @@
 // parsers of clients, on the way to a value and within it (once.go); so a
 // document is read to its end.
 //
-// Values compare as view keys do (package collate): integers of any size exactly, strings by collation; the field _id by its
-// bytes. For numbers and ASCII strings that order is computed directly;
-// everything else goes through the key bytes.
+// Values compare as view keys do (package collate): integers of any size exactly, strings by
+// collation; the field _id by its bytes. For numbers and ASCII strings that order is computed
+// directly; everything else goes through the key bytes.
 //
 // Where it differs from CouchDB on purpose:
 //   - $regex is RE2, with a slower engine for what RE2 has not (look-around,

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// Replace puts a new copy on one node in the place of each copy on another, and reports
-// whether there was any. A range that both have copies of loses the old one. New copies
-// join, unless a point of the range has no full one left: then what the old copy had is given up. Copies that coordinators do not know have no successor, and one that
-// is about to be moved has that which comes instead: it joins, also when it was full. One that leaves for the old
-// one joins again.
+// Replace puts a new copy on one node in the place of each copy on another, and reports whether
+// there was any. A range that both have copies of loses the old one. New copies join, unless a
+// point of the range has no full one left: then what the old copy had is given up. Copies that
+// coordinators do not know have no successor, and one that is about to be moved has that which
+// comes instead: it joins, also when it was full. One that leaves for the old one joins again.
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 	return replace(shards, old, by, func(Range) bool { return true }, ids)
 }
 
-// replaceLost is Replace for the copy of one range, and those of the same node that overlap with it. It
-// reports false when there is none, when something may be missed without them, and when the other node has a copy of one
-// of their points, unless it is the one that comes instead, or leaves for the one that is lost.
+// replaceLost is Replace for the copy of one range, and those of the same node that overlap with
+// it. It reports false when there is none, when something may be missed without them, and when the
+// other node has a copy of one of their points, unless it is the one that comes instead, or leaves
+// for the one that is lost.
 func replaceLost(shards []Shard, a *Addition, ids *NewCopies) ([]Shard, bool) {
 	ranges := closure(shards, a.Range, a.Instead)
 	for _, r := range ranges {

@@ -8,11 +8,11 @@ import (
 	allocator "modernc.org/memory"
 )
 
-// The allocator of a VM: one of its own, with the limit of the VM and a note when
-// memory was refused. That of the C library, which all would share, keeps for good
-// what they ever had together; this one gives it all back when the VM closes. The engine asks it for large blocks, and for
-// arenas that it divides itself: seldom enough to look at the clock. The state is a TJSMallocState whose opaque
-// is the heap.
+// The allocator of a VM: one of its own, with the limit of the VM and a note when memory was
+// refused. That of the C library, which all would share, keeps for good what they ever had
+// together; this one gives it all back when the VM closes. The engine asks it for large blocks, and
+// for arenas that it divides itself: seldom enough to look at the clock. The state is a
+// TJSMallocState whose opaque is the heap.
 
 const mallocOverhead = 8 // bytes that the allocator needs for itself
 

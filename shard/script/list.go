@@ -39,10 +39,9 @@ type listing struct {
 
 var errNoList = errors.New("no list function is running")
 
-// List runs a list function. An error of the stream ends it. The time of the
-// stream does not count as the function's, which has to come to the next row,
-// or to its end, in time; others may have its turn and its slot meanwhile. An error that comes after Start has to be told in the
-// body.
+// List runs a list function. An error of the stream ends it. The time of the stream does not count
+// as the function's, which has to come to the next row, or to its end, in time; others may have its
+// turn and its slot meanwhile. An error that comes after Start has to be told in the body.
 func (d *Design) List(ctx context.Context, name string, head, req []byte, stream ListStream) error {
 	v, err := d.set.acquireFor(ctx, forLists)
 	if err != nil {

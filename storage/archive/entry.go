@@ -2,6 +2,7 @@ package archive
 
 import (
 	"crypto/sha256"
+	"errors"
 	"hash"
 	"io"
 	"math"
@@ -87,7 +88,7 @@ func (r *entryReader) Read(b []byte) (int, error) {
 	}
 	n, err := r.from.Read(b)
 	_, _ = r.hash.Write(b[:n]) // never fails
-	if err == io.EOF && Sum(r.hash.Sum(nil)) != r.want {
+	if errors.Is(err, io.EOF) && Sum(r.hash.Sum(nil)) != r.want {
 		err = damaged("the sum of an entry is another one")
 	}
 	return n, err

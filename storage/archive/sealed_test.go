@@ -211,6 +211,7 @@ func TestSealed(t *testing.T) {
 }
 
 func fuzzJSON(f *testing.F, s *sealer, seed any, decode func(text []byte) error) {
+	f.Helper()
 	text, err := s.seal(seed)
 	if err != nil {
 		f.Fatal(err)

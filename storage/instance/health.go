@@ -79,8 +79,8 @@ func (h *Health) isOf(err error) bool {
 	return f != nil && errors.Is(err, f.err)
 }
 
-// compactionEnded notes how a compaction has ended; stopped returns why the instance has, if so. That the disk is full is said
-// once, until one succeeds.
+// compactionEnded notes how a compaction has ended; stopped returns why the instance has, if so.
+// That the disk is full is said once, until one succeeds.
 func (h *Health) compactionEnded(err error, stopped func() error) {
 	switch {
 	case errors.Is(err, pebble.ErrCancelledCompaction), errors.Is(err, errClosing):

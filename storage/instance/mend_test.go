@@ -123,8 +123,8 @@ func TestTornIsNotMended(t *testing.T) {
 	})
 }
 
-// TestTornManifestIsNotMended: as TestTornIsNotMended, of a manifest, whose last record is set right when it was written
-// whole.
+// TestTornManifestIsNotMended: as TestTornIsNotMended, of a manifest, whose last record is set
+// right when it was written whole.
 func TestTornManifestIsNotMended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer
@@ -260,7 +260,8 @@ func TestMendTable(t *testing.T) {
 	}
 }
 
-// TestMendTableOnFailingDisk: an error of the disk, wherever it comes, says nothing of the table, and leaves it as it is.
+// TestMendTableOnFailingDisk: an error of the disk, wherever it comes, says nothing of the table,
+// and leaves it as it is.
 func TestMendTableOnFailingDisk(t *testing.T) {
 	fs := vfs.NewMem()
 	const path = "000005.sst"

@@ -1,7 +1,8 @@
 package keyspace
 
-// TableEnd is the instance.Kind.TableEnd of a store: it returns the key at which a table that begins with start ends, nil
-// for none. The keyspaces between heads and histories are small and share one.
+// TableEnd is the instance.Kind.TableEnd of a store: it returns the key at which a table that
+// begins with start ends, nil for none. The keyspaces between heads and histories are small and
+// share one.
 func TableEnd(start []byte) []byte {
 	if len(start) == 0 {
 		return nil

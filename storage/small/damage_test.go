@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestDamageIsDue: a rewrite is due when damage was met, not before the time that the last one set, and what the disk does
-// not read is damaged when the disk had refused it five times, not when something else was in the way.
+// TestDamageIsDue: a rewrite is due when damage was met, not before the time that the last one set,
+// and what the disk does not read is damaged when the disk had refused it five times, not when
+// something else was in the way.
 func TestDamageIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d Damage

@@ -37,8 +37,8 @@ func (r *Reclaim) Removed(urgent bool) {
 	r.removed, r.urgent = true, r.urgent || urgent
 }
 
-// TakeRemoved reports whether what was removed is to leave the disk now, and forgets that it was: EndRemoved has to follow.
-// full: the disk is; with urgent it was meanwhile.
+// TakeRemoved reports whether what was removed is to leave the disk now, and forgets that it was:
+// EndRemoved has to follow. full: the disk is; with urgent it was meanwhile.
 func (r *Reclaim) TakeRemoved(full bool) (due, urgent bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -155,8 +155,8 @@ func TestShards(t *testing.T) {
 	c.until(`![...document.querySelectorAll("button")].some((b) => b.innerText === "Split …")`)
 }
 
-// A cluster is set up by hand: the first node is made ready, a node is added, the system databases are made, and a node is
-// taken out.
+// A cluster is set up by hand: the first node is made ready, a node is added, the system databases
+// are made, and a node is taken out.
 func TestSetUp(t *testing.T) {
 	t.Parallel()
 	browserProgram(t)

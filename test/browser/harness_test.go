@@ -276,7 +276,8 @@ func (c *screen) exec(what, statements string) {
 	_ = do(c, what, chromedp.Evaluate[bool]("{ "+statements+" }; true"))
 }
 
-// until waits until an expression of JavaScript is true. A page that is loaded again meanwhile takes what waits in it along.
+// until waits until an expression of JavaScript is true. A page that is loaded again meanwhile
+// takes what waits in it along.
 func (c *screen) until(expression string) {
 	c.t.Helper()
 	poll := chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience))

@@ -42,7 +42,8 @@ func (c *screen) slowness() float64 {
 	return max(ms/idle, 1)
 }
 
-// answers wants that the page answered all the time since the last call. On a machine that does much else, all takes longer.
+// answers wants that the page answered all the time since the last call. On a machine that does
+// much else, all takes longer.
 func (c *screen) answers(during string) {
 	c.t.Helper()
 	tasks := eval[[]float64](c, `new Promise((done) => setTimeout(() => done(longTasks.splice(0)), 1000))`)

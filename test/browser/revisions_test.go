@@ -8,7 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// conflicting stores a document with four live leaves, of which two do not know all their ancestors, one less than the other, and a deleted one.
+// conflicting stores a document with four live leaves, of which two do not know all their
+// ancestors, one less than the other, and a deleted one.
 func conflicting(s *server) {
 	s.call("PUT", "/pond", "", 201)
 	leaf := func(members, path string, start int) string {

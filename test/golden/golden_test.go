@@ -150,10 +150,10 @@ func transcripts(t *testing.T) map[string]string {
 	return out
 }
 
-// TestGolden replays the transcripts, first against a node that stands alone,
-// then against a node of three, and those of full-text search while one of three is down. Files whose steps change settings that hold for
-// the whole node have a node, or a cluster, of their own; the others share one
-// and run side by side.
+// TestGolden replays the transcripts, first against a node that stands alone, then against a node
+// of three, and those of full-text search while one of three is down. Files whose steps change
+// settings that hold for the whole node have a node, or a cluster, of their own; the others share
+// one and run side by side.
 func TestGolden(t *testing.T) {
 	exceptions := readExceptions(t)
 	files := transcripts(t)

@@ -54,9 +54,10 @@ var (
 	errOnePID = errors.New("the processor time of both servers is compared or that of none: --pid needs --against-pid, and that one needs --pid")
 )
 
-// Compare measures each workload on the server of cfg and then, or before, on the other one, in every round. A
-// round has databases of its own, which are dropped after it, unless they are kept. The comparison has the rounds that a
-// workload has done on both when it fails. The constant handler is not asked: either server is the measure of the other.
+// Compare measures each workload on the server of cfg and then, or before, on the other one, in
+// every round. A round has databases of its own, which are dropped after it, unless they are kept.
+// The comparison has the rounds that a workload has done on both when it fails. The constant
+// handler is not asked: either server is the measure of the other.
 func Compare(ctx context.Context, cfg Config, against Against) (*Comparison, error) {
 	other := cfg
 	other.URL, other.PIDs = against.URL, against.PIDs

@@ -99,7 +99,8 @@ func TestPrintComparison(t *testing.T) {
 	}
 }
 
-// visits are the servers that wrote documents, in their order, each once for all that it wrote without another in between.
+// visits are the servers that wrote documents, in their order, each once for all that it wrote
+// without another in between.
 type visits struct {
 	mu  sync.Mutex
 	all []string

@@ -192,8 +192,8 @@ func (h *home) takeOut(name string) {
 	h.want("DELETE", "/_node/_local/_nodes/"+name+"?rev="+doc.Rev, "", "200")
 }
 
-// A node is gone for good while copies move from it, or to it: what is under way comes to an end all the same, and nothing
-// has to be given up.
+// A node is gone for good while copies move from it, or to it: what is under way comes to an end
+// all the same, and nothing has to be given up.
 func TestRebalanceWhileNodeIsLost(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

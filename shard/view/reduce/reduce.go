@@ -34,23 +34,31 @@ const maxRank = 100
 // in CouchDB a name may go on behind that of a function: _summary is _sum.
 func Builtin(source string) (Function, error) { return BuiltinWithin(source, DefaultLimit) }
 
-// BuiltinWithin is Builtin with a limit on the size of sums, which is asked for
-// whenever a state is made.
-func BuiltinWithin(source string, limit func() Limit) (Function, error) {
-	if !strings.HasPrefix(source, "_") {
-		return nil, nil //nolint:nilnil // JavaScript: neither a built-in function nor an error
-	}
-	for _, f := range []struct {
-		name     string
-		function Function
-	}{
+// builtin is a function that a name, or one that begins with it, stands for.
+type builtin struct {
+	name     string
+	function Function
+}
+
+// builtins are the functions that have one name; _top_N and _bottom_N have many.
+func builtins(limit func() Limit) []builtin {
+	return []builtin{
 		{"_sum", sum{limit}},
 		{"_count", count{}},
 		{"_stats", stats{}},
 		{"_approx_count_distinct", distinct{}},
 		{"_first", end{}},
 		{"_last", end{last: true}},
-	} {
+	}
+}
+
+// BuiltinWithin is Builtin with a limit on the size of sums, which is asked for
+// whenever a state is made.
+func BuiltinWithin(source string, limit func() Limit) (Function, error) {
+	if !strings.HasPrefix(source, "_") {
+		return nil, nil //nolint:nilnil // JavaScript: neither a built-in function nor an error
+	}
+	for _, f := range builtins(limit) {
 		if strings.HasPrefix(source, f.name) {
 			return f.function, nil
 		}

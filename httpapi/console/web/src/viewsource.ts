@@ -8,7 +8,7 @@ export interface Source {
 }
 
 /** builtIn are the reduce functions that the server brings. */
-export const builtIn = ["_sum", "_count", "_stats", "_approx_count_distinct"];
+export const builtIn = ["_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"];
 
 export const blank: Source = { map: "function (doc) {\n  emit(doc._id, null);\n}", reduce: "" };
 
