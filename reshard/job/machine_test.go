@@ -1,7 +1,7 @@
 package job_test
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"testing"
 
@@ -20,9 +20,16 @@ const (
 	retries = 2
 )
 
+// tester is a test, or a run of a property.
+type tester interface {
+	Context() context.Context
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // world is a job, and the map that it is about.
 type world struct {
-	t     *rapid.T
+	t     tester
 	group *reshardtest.Group
 	db    string
 	job   *job.Job
@@ -56,24 +63,24 @@ func (w *world) crash() {
 	w.job, w.at = j, j.Step
 }
 
-// step does what is next; fails says that it does not work.
-func (w *world) step(fails bool) {
+// step does what is next, and returns it; fails says that it does not work.
+func (w *world) step(fails bool) (todo job.Todo) {
 	w.now++
 	j := w.job
 	if j.State != job.New && j.State != job.Running {
-		return
+		return todo
 	}
 	seen := w.seen()
-	todo := j.Next(seen, w.at)
+	todo = j.Next(seen, w.at)
 	switch todo.Do {
 	case job.Finish:
 		j.Finish(w.now, history)
 		w.keep()
-		return
+		return todo
 	case job.Fail:
 		j.Fail(todo.Reason, w.now, history)
 		w.keep()
-		return
+		return todo
 	default:
 	}
 	if j.Begin(&todo, seen, w.now, history) {
@@ -82,13 +89,14 @@ func (w *world) step(fails bool) {
 	if fails && todo.Do != job.Wait {
 		j.Tried("no luck", retries, w.now, history)
 		w.keep()
-		return
+		return todo
 	}
 	w.do(&todo)
 	if j.Did() {
 		w.keep()
 	}
 	w.at = todo.Next()
+	return todo
 }
 
 func (w *world) do(todo *job.Todo) {
@@ -159,11 +167,9 @@ func (w *world) covered() bool {
 	return true
 }
 
-// newWorld has a database on so many nodes of which the second half is to be split.
-func newWorld(t *rapid.T, nodes int) *world { return newWorldOf(t, job.Split, nodes) }
-
-// newWorldOf has one of which that is to be done with the second half, or both are to be merged.
-func newWorldOf(t *rapid.T, what job.Type, nodes int) *world {
+// newWorld has a database on so many nodes. That is to be done with the second half, or both halves are to
+// be merged.
+func newWorld(t tester, what job.Type, nodes int) *world {
 	names := []string{here, "b@host", "c@host"}[:nodes]
 	w := &world{t: t, group: reshardtest.NewGroup(names...), db: "pond"}
 	db := w.group.Create(w.db, ring.Split(2)...)
@@ -187,7 +193,7 @@ func newWorldOf(t *rapid.T, what job.Type, nodes int) *world {
 // the ring is not covered.
 func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorldOf(t, rapid.SampledFrom([]job.Type{job.Split, job.Merge, job.Move}).Draw(t, "type"), rapid.IntRange(1, 3).Draw(t, "nodes"))
+		w := newWorld(t, rapid.SampledFrom([]job.Type{job.Split, job.Merge, job.Move}).Draw(t, "type"), rapid.IntRange(1, 3).Draw(t, "nodes"))
 		t.Repeat(map[string]func(*rapid.T){
 			"step":   func(*rapid.T) { w.step(false) },
 			"again":  func(*rapid.T) { w.step(false) },
@@ -248,29 +254,11 @@ func (w *world) done(s *job.Seen) bool {
 	return s.Source.State == ring.StateGone
 }
 
-// TestTargetsAreLost: a split is done when the source has left, even if the copies that took its
-// range are lost while the job is stopped.
-func TestTargetsAreLost(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, 2)
-		for s := w.seen(); s.Targets[0].State != ring.StateJoining || s.Targets[1].State != ring.StateJoining; s = w.seen() {
-			w.step(false)
-		}
-		w.job.Stop("enough", w.now, history)
-		w.keep()
-		for w.seen().Source.State != ring.StateGone {
-			w.group.Settle(w.db)
-		}
-		w.lose()
-		w.rest(t)
-	})
-}
-
 // TestUndo: the copies that a removed job has made go, at any point of the job, and
 // the range stays covered.
 func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorldOf(t, rapid.SampledFrom([]job.Type{job.Split, job.Merge, job.Move}).Draw(t, "type"), rapid.IntRange(1, 3).Draw(t, "nodes"))
+		w := newWorld(t, rapid.SampledFrom([]job.Type{job.Split, job.Merge, job.Move}).Draw(t, "type"), rapid.IntRange(1, 3).Draw(t, "nodes"))
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
 			w.step(false)
 			if rapid.Bool().Draw(t, "settle") {
@@ -292,73 +280,4 @@ func TestUndo(t *testing.T) {
 			t.Fatalf("%+v is left", s)
 		}
 	})
-}
-
-func TestHistory(t *testing.T) {
-	w := newWorld(&rapid.T{}, 1)
-	j := w.job
-	j.Disable(1, history)
-	j.Enable(2, history)
-	for _, s := range []job.Step{
-		job.InitialCopy, job.Topoff1, job.BuildIndices, job.Topoff2, job.CopyLocalDocs, job.UpdateShardmap, job.UpdateShardmap, job.WaitSourceClose,
-	} {
-		j.Enter(s, 3, history)
-	}
-	j.Finish(4, history)
-	var got []string
-	for _, e := range j.History {
-		got = append(got, string(e.Type)+" "+e.Detail)
-	}
-	want := []string{
-		"new ", "stopped Shard splitting disabled", "running initial_copy", "running topoff1", "running build_indices", "running topoff2",
-		"running copy_local_docs", "running update_shardmap", "running wait_source_close", "running topoff3", "running source_delete", "completed ",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	if j.Stop("no", 5, history) || j.Resume(5, history) || j.Disable(5, history) {
-		t.Error("a job that is complete does not stay so")
-	}
-}
-
-func TestHalves(t *testing.T) {
-	for text, want := range map[string]string{
-		"80000000-ffffffff": "[80000000-bfffffff c0000000-ffffffff]",
-		"00000000-7fffffff": "[00000000-3fffffff 40000000-7fffffff]",
-		"00000000-ffffffff": "[00000000-7fffffff 80000000-ffffffff]",
-		"00000000-55555554": "[00000000-2aaaaaaa 2aaaaaab-55555554]",
-		"00000000-00000001": "[00000000-00000000 00000001-00000001]",
-	} {
-		r, err := ring.ParseRange(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(job.Halves(r)); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
-	if job.Halves(ring.Range{Begin: 7, End: 7}) != nil {
-		t.Error("a point is split")
-	}
-}
-
-// TestMergeOfLostParts: when the merged copy is full, every part that joins because it had lost its files
-// goes: also the second one, when the first is gone already.
-func TestMergeOfLostParts(t *testing.T) {
-	parts := ring.Split(2)
-	j := job.NewJob(&job.Source{Type: job.Merge, Node: here, Database: "pond", Range: ring.Full(), Parts: parts}, 0)
-	shards := []ring.Shard{{Range: ring.Full(), Copies: []ring.Copy{{ID: 3, Node: here, State: ring.StateFull}}}}
-	for i, r := range parts {
-		shards = append(shards, ring.Shard{Range: r, Copies: []ring.Copy{{ID: uint64(1 + i), Node: here, State: ring.StateJoining}}})
-	}
-	for len(shards) > 1 {
-		todo := j.Next(j.See(shards), j.Step)
-		if todo.Do != job.Propose || len(todo.Changes) != 1 || todo.Changes[0].To != ring.StateGone {
-			t.Fatalf("with %d parts: %+v", len(shards)-1, todo)
-		}
-		shards = slices.DeleteFunc(shards, func(s ring.Shard) bool { return s.Copies[0].ID == todo.Changes[0].Copy })
-	}
-	if todo := j.Next(j.See(shards), j.Step); todo.Do != job.Finish {
-		t.Errorf("without parts: %+v", todo)
-	}
 }
