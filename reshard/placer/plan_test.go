@@ -1,7 +1,6 @@
 package placer_test
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -216,44 +215,5 @@ func checkBalanced(t failer, c *placer.Cluster, r *placer.Result) {
 	}
 	if len(r.Left) > 0 {
 		t.Fatalf("left %+v", r.Left[0])
-	}
-}
-
-func TestWhatCannotBe(t *testing.T) {
-	full := func(nodes ...int32) placer.Shard {
-		s := placer.Shard{Range: ring.Full()}
-		for _, n := range nodes {
-			s.Copies = append(s.Copies, placer.Copy{Node: n, Bytes: 100})
-		}
-		return s
-	}
-	why := func(c *placer.Cluster) string {
-		out := ""
-		for _, l := range placer.Plan(c, placer.Options{}).Left {
-			if l.Shard >= 0 {
-				out += fmt.Sprintf("%v: %v; ", l.Reason, l.Why)
-			}
-		}
-		return out
-	}
-	nodes := func(set func(n []placer.Node)) []placer.Node {
-		out := zonedNodes(3, 3)
-		set(out)
-		return out
-	}
-	lost := nodes(func(n []placer.Node) { n[0].Lost = true })
-	for _, tc := range []struct {
-		name, want string
-		c          *placer.Cluster
-	}{
-		{"fewer nodes than copies", "lost: each node has a copy of the range; ", &placer.Cluster{Nodes: lost, Databases: make([]placer.Database, 1), Shards: []placer.Shard{full(0, 1, 2)}}},
-		{"no source", "lost: no copy is left to make it from; ", &placer.Cluster{Nodes: lost, Databases: make([]placer.Database, 1), Shards: []placer.Shard{full(0)}}},
-		{"a zone without nodes", "lost: no zone of the placement rule has a place for it; ", &placer.Cluster{
-			Nodes: lost, Databases: []placer.Database{{Placement: ring.Placement{{Zone: "z0", N: 1}, {Zone: "z1", N: 1}}}}, Shards: []placer.Shard{full(0, 1)},
-		}},
-	} {
-		if got := why(tc.c); got != tc.want {
-			t.Errorf("%s: %q", tc.name, got)
-		}
 	}
 }
