@@ -16,7 +16,7 @@ type Plan struct {
 	Left     []Left // copies and nodes that the plan leaves as they should not be
 	Nodes    []Node
 	Bytes    int64    // that move
-	MustMove int64    // a lower bound of what any plan moves
+	MustMove int64    // a lower bound of what any plan moves that brings each node within the tolerance
 	Away     []string // members that do not answer: nothing moves from or to them
 	Waiting  int      // copies that have to leave their nodes, and cannot yet
 	Takers   []string // members that take copies, sorted

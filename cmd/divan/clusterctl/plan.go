@@ -24,7 +24,7 @@ func (p *plan) print(c *command) error {
 	if p.TotalMoves == 0 {
 		return c.printf("\nThere is nothing to move.\n")
 	}
-	if err := c.printf("\n%s to move, %s (any plan moves at least %s):\n", copies(p.TotalMoves), size(p.Bytes), size(p.MustMove)); err != nil {
+	if err := c.printf("\n%s to move, %s (to balance the nodes takes at least %s):\n", copies(p.TotalMoves), size(p.Bytes), size(p.MustMove)); err != nil {
 		return err
 	}
 	shown := p.Moves[:min(plannedMoves, len(p.Moves))]

@@ -35,7 +35,7 @@ Left as they are:
   at least 1 node (a@x), 5.0 MB, balance: no copy that may be moved is small enough
   at least 999 copies (such as pond 00000000-7fffffff d@x), 999 kB, draining: each node has a copy of the range
 
-100,000 copies to move, 3.0 TB (any plan moves at least 2.5 TB):
+100,000 copies to move, 3.0 TB (to balance the nodes takes at least 2.5 TB):
   DATABASE  RANGE              FROM  TO    SIZE  REASON
 `
 	for range plannedMoves {
