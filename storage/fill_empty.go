@@ -14,8 +14,7 @@ import (
 
 // FillOptions say what an empty store is filled with. All are required.
 type FillOptions struct {
-	Source  *Snapshot // durable
-	Origins []Origin  // that the store has then, the newest first
+	Origins []Origin // that the store has then, the newest first
 	// Belongs reports whether a document belongs into the store.
 	Belongs func(id string) bool
 	// Looked hears now and then how many documents were looked at since, and how many bytes
@@ -32,25 +31,29 @@ type Filling struct {
 	next   *batchState
 }
 
-// Fill writes tables with what the source holds of documents that belong into the store,
-// and of purges that name such. The store is pinned, has no sequence yet and takes no
-// batch until Filling.Ingest. Local documents are not copied.
-func (s *Store) Fill(o FillOptions) (*Filling, error) {
+// Fill writes tables with what a durable snapshot of another store holds of documents that belong
+// into the store, and of purges that name such. The store is pinned, has no sequence yet and takes
+// no batch until Filling.Ingest. Local documents are not copied.
+func (s *Store) Fill(src *Snapshot, o FillOptions) (*Filling, error) {
+	alive := func() error { return errors.Join(s.Dropped(), src.s.Dropped(), src.s.Err()) }
+	return s.fill(bulkload.Options{Source: src.snap, Counters: src.state.counters}, o, alive)
+}
+
+// fill fills the store from the source of w. alive returns why the work ends.
+func (s *Store) fill(w bulkload.Options, o FillOptions, alive func() error) (*Filling, error) {
 	if _, err := s.writable(false); err != nil { // the tables are written for the open instance
 		return nil, err
 	}
-	src, prev := o.Source, s.states.applied()
+	prev := s.states.applied()
 	origins := o.Origins[:min(len(o.Origins), maxOrigins)]
-	filled, err := bulkload.Write(bulkload.Options{
-		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
-		Partitioned: s.id.Partitioned, Belongs: o.Belongs, Files: fillFiles{s},
-		Looked: func(docs, copied int) error {
-			if err := errors.Join(s.Dropped(), src.s.Dropped(), s.Err(), src.s.Err(), s.env.space.Err()); err != nil {
-				return err
-			}
-			return o.Looked(docs, copied)
-		},
-	})
+	w.Origins, w.Batch, w.Partitioned, w.Belongs, w.Files = origins, prev.batch+1, s.id.Partitioned, o.Belongs, fillFiles{s}
+	w.Looked = func(docs, copied int) error {
+		if err := errors.Join(alive(), s.Err(), s.env.space.Err()); err != nil {
+			return err
+		}
+		return o.Looked(docs, copied)
+	}
+	filled, err := bulkload.Write(w)
 	if err != nil {
 		return nil, instance.DiskError("fill store", err)
 	}

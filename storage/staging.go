@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -16,16 +17,51 @@ import (
 )
 
 // staging is the folder of stores that were dropped: they leave their place at once, and the disk
-// when it is swept. It is safe for concurrent use.
+// when it is swept. Directories of work that a crash ends lie there, too. It is safe for concurrent use.
 type staging struct {
 	env     *environment
 	small   *smallHost
 	due     chan struct{} // something lies in the folder; space for one
 	unswept atomic.Bool   // and stays there: it could not be removed
+
+	held struct { // directories that are in use: see scratch
+		sync.Mutex
+		names map[string]struct{}
+	}
 }
 
 func newStaging(env *environment, small *smallHost) *staging {
-	return &staging{env: env, small: small, due: make(chan struct{}, 1)}
+	s := &staging{env: env, small: small, due: make(chan struct{}, 1)}
+	s.held.names = map[string]struct{}{}
+	return s
+}
+
+// scratch makes a directory in the folder that is swept after remove, or after a crash.
+func (s *staging) scratch() (dir string, remove func() error, err error) {
+	var unique [12]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	name := hex.EncodeToString(unique[:])
+	s.held.Lock()
+	s.held.names[name] = struct{}{}
+	s.held.Unlock()
+	dir = s.env.path(stagingDir, name)
+	remove = func() error {
+		s.held.Lock()
+		delete(s.held.names, name)
+		s.held.Unlock()
+		return s.env.o.FS.RemoveAll(dir)
+	}
+	if err := s.env.o.FS.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, errors.Join(err, remove())
+	}
+	return dir, remove, nil
+}
+
+func (s *staging) isHeld(name string) bool {
+	s.held.Lock()
+	defer s.held.Unlock()
+	_, held := s.held.names[name]
+	return held
 }
 
 // prepare makes the folder; what lies in it is left to sweep.
@@ -60,6 +96,7 @@ func (s *staging) add(name string) error {
 // sweep removes dropped stores from the disk.
 func (s *staging) sweep() {
 	names, err := s.env.o.FS.List(s.env.path(stagingDir))
+	names = slices.DeleteFunc(names, s.isHeld)
 	for some := range slices.Chunk(names, maxRemoved) {
 		err = errors.Join(err, s.remove(some))
 	}

@@ -12,8 +12,8 @@ import (
 func (r *run) fill(ctx context.Context) error {
 	c := r.Source.Counters()
 	done, total := uint64(0), c.Live+c.Deleted
-	filling, err := r.Target.Fill(storage.FillOptions{
-		Source: r.Source, Origins: r.originsAt(c.Seq), Belongs: r.Belongs,
+	filling, err := r.Target.Fill(r.Source, storage.FillOptions{
+		Origins: r.originsAt(c.Seq), Belongs: r.Belongs,
 		Looked: func(docs, copied int) error {
 			done += uint64(docs)
 			r.Progress(done, total)

@@ -1,6 +1,7 @@
 // Package bulkload writes tables for an empty store that make it what another one holds of a
 // part of the ids, with the sequences that changes have there. Each keyspace is read in
-// its own order, so nothing is sorted, and nothing passes a log or a memtable.
+// its own order, so nothing is sorted, and nothing passes a log or a memtable. It also writes what
+// a store holds as tables that no store is there for yet ([Dump]).
 package bulkload
 
 import (
@@ -18,7 +19,7 @@ import (
 	"divan/storage/records"
 )
 
-// Options say what is written. All are required but Origins.
+// Options say what is written. All are required but Origins and Locals.
 type Options struct {
 	Source   pebble.Reader   // of one moment
 	Counters format.Counters // of the source then
@@ -27,6 +28,7 @@ type Options struct {
 	// Partitioned says that blocks count bytes.
 	Partitioned bool
 	Belongs     func(id string) bool
+	Locals      bool // local documents are copied, too
 	// Looked hears now and then how many documents were looked at since, and how many bytes
 	// copied. Its error ends the work.
 	Looked func(docs, copied int) error
@@ -45,29 +47,30 @@ type Filled struct {
 // Paths are the files.
 func (f *Filled) Paths() []string { return f.paths }
 
-// lookBytes is how much is looked at before Looked is called, about.
-const lookBytes = 32 << 10
-
 // filler is one Write.
 type filler struct {
 	*Options
-	out                                                               *Filled
-	contents, bodies, docs, aggregates, heads, meta, purges, sequence *stream
+	out                                                                       *Filled
+	contents, bodies, docs, aggregates, heads, locals, meta, purges, sequence *stream
 
-	looked, lookedBytes int
-	read                int64  // bytes, of everything
-	sum                 uint64 // over documents, less that over entries of the sequence
-	entries             uint64 // of the sequence
-	key, val            []byte
+	scan
+	sum      uint64 // over documents, less that over entries of the sequence
+	entries  uint64 // of the sequence
+	key, val []byte
 }
 
 // Write writes the tables, durable on return. After an error nothing is left of them.
 func Write(o Options) (*Filled, error) {
 	t := &Tables{files: o.Files}
 	f := &filler{Options: &o, out: &Filled{Tables: t}}
+	f.scan = scan{source: o.Source, looked: func(docs int) error {
+		copied := t.put
+		t.put = 0
+		return errors.Join(o.Looked(docs, copied), t.err)
+	}}
 	f.out.Counters = format.Counters{Seq: o.Counters.Seq, PurgeSeq: o.Counters.PurgeSeq, PurgeTrimmed: o.Counters.PurgeTrimmed}
 	f.contents, f.bodies, f.docs, f.aggregates = t.stream(), t.stream(), t.stream(), t.stream()
-	f.heads, f.meta, f.purges, f.sequence = t.stream(), t.stream(), t.stream(), t.stream()
+	f.heads, f.locals, f.meta, f.purges, f.sequence = t.stream(), t.stream(), t.stream(), t.stream(), t.stream()
 	err := f.write()
 	if err == nil {
 		err = t.close()
@@ -92,67 +95,16 @@ func (f *filler) write() error {
 	if err := f.copyPurges(); err != nil {
 		return err
 	}
+	if f.Locals {
+		if err := f.copyLocals(); err != nil {
+			return err
+		}
+	}
 	f.meta.put(keyspace.AppendMeta(nil, keyspace.MetaCounters), format.AppendCounters(nil, f.Batch, c))
 	if f.Origins != nil {
 		f.meta.put(keyspace.AppendMeta(nil, keyspace.MetaOrigins), format.AppendOrigins(nil, f.Origins))
 	}
 	return f.out.err
-}
-
-// look notes what was looked at.
-func (f *filler) look(docs, bytes int) error {
-	f.looked += docs
-	f.read += int64(bytes)
-	f.lookedBytes += bytes
-	if f.lookedBytes < lookBytes {
-		return nil
-	}
-	err := f.Looked(f.looked, f.out.put)
-	f.looked, f.lookedBytes, f.out.put = 0, 0, 0
-	return errors.Join(err, f.out.err)
-}
-
-// pieceBytes is how much is read of a keyspace by one iterator, about: files that
-// compactions of the source have replaced stay on the disk while an iterator is open.
-const pieceBytes = 4 << 20
-
-// walk calls fn for each entry of a keyspace from a key on. Between pieces it calls rest.
-func (f *filler) walk(lo []byte, docs int, fn func(key, value []byte) error, rest func() error) error {
-	for {
-		next, err := f.walkPiece(lo, docs, fn)
-		if next == nil || err != nil {
-			return err
-		}
-		if rest != nil {
-			if err := rest(); err != nil {
-				return err
-			}
-		}
-		lo = next
-	}
-}
-
-// walkPiece returns where the next piece begins; nil: this one was the last.
-func (f *filler) walkPiece(lo []byte, docs int, fn func(key, value []byte) error) (next []byte, err error) {
-	it, err := f.Source.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: keyspace.End(lo[0])})
-	if err != nil {
-		return nil, err
-	}
-	begin := f.read
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		if f.read-begin >= pieceBytes {
-			next = bytes.Clone(it.Key())
-			break
-		}
-		var value []byte
-		if value, err = it.ValueAndErr(); err == nil {
-			err = fn(it.Key(), value)
-		}
-		if err == nil {
-			err = f.look(docs, len(it.Key())+len(value))
-		}
-	}
-	return next, errors.Join(err, it.Error(), it.Close())
 }
 
 // fingerprint is that of a document at a sequence.
@@ -274,6 +226,15 @@ func (f *filler) copyPurges() error {
 		}
 		if f.Belongs(p.ID) {
 			f.purges.put(key, value)
+		}
+		return nil
+	}, nil)
+}
+
+func (f *filler) copyLocals() error {
+	return f.walk(keyspace.Start(keyspace.Local), 0, func(key, text []byte) error {
+		if f.Belongs(string(keyspace.Tail(key))) {
+			f.locals.put(key, text)
 		}
 		return nil
 	}, nil)

@@ -1,0 +1,72 @@
+package export
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/archive"
+	"divan/storage/bulkload"
+)
+
+// WriteOptions say what is written. All are required but Pace.
+type WriteOptions struct {
+	Source   *storage.Snapshot // durable
+	Pack     *archive.PackWriter
+	Database archive.UUID
+	Range    archive.Range // of the ids in the source
+	Pace     Pace
+}
+
+// Written describes a store in a pack. Totals are those of an archive.Shard; the entries become
+// references when the pack is whole.
+type Written struct {
+	Upto   archive.Position
+	Totals storage.Counters
+	Step   []archive.Entry // tables, in their order
+	Locals []archive.Entry
+}
+
+// Write writes a base. It reads the snapshot once, keyspace by keyspace, and holds no more than a
+// table's index in memory. After an error the pack is of no use.
+func Write(ctx context.Context, o WriteOptions) (*Written, error) {
+	totals := o.Source.Counters()
+	out := &Written{Totals: totals, Upto: position(o.Source.Store().UUID(), totals.Seq, totals.PurgeSeq)}
+	tables := &sink{pack: o.Pack, label: archive.Label{Kind: archive.KindTable, Database: o.Database, Range: o.Range, Seq: totals.Seq}}
+	if err := o.dump(ctx, tables).All(); err != nil {
+		return nil, fmt.Errorf("export documents: %w", err)
+	}
+	locals := &sink{pack: o.Pack, label: tables.label}
+	locals.label.Kind = archive.KindLocals
+	if err := o.dump(ctx, locals).Locals(); err != nil {
+		return nil, fmt.Errorf("export local documents: %w", err)
+	}
+	out.Step, out.Locals = tables.entries, locals.entries
+	return out, nil
+}
+
+func (o *WriteOptions) dump(ctx context.Context, s *sink) *bulkload.Dump {
+	return storage.NewDump(o.Source, storage.DumpOptions{Sink: s, Looked: func(bytes int) error { return o.Pace.wait(ctx, bytes) }})
+}
+
+// sink makes an entry of each table. It implements bulkload.Sink.
+type sink struct {
+	pack    *archive.PackWriter
+	label   archive.Label
+	entries []archive.Entry
+}
+
+// Begin implements bulkload.Sink.
+func (s *sink) Begin() error { return s.pack.Begin(s.label) }
+
+// Write implements io.Writer.
+func (s *sink) Write(b []byte) (int, error) { return s.pack.Write(b) }
+
+// End implements bulkload.Sink.
+func (s *sink) End() error {
+	e, err := s.pack.End()
+	if err == nil {
+		s.entries = append(s.entries, e)
+	}
+	return err
+}

@@ -1,0 +1,334 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"divan/shard/export"
+	"divan/shard/ring"
+	"divan/storage"
+	"divan/storage/archive"
+	"divan/storage/fault"
+	"divan/storage/identity"
+)
+
+// backup is what was exported of a copy.
+type backup struct {
+	packs map[archive.Name][]byte
+	shard archive.Shard
+}
+
+var everything = archive.Range{End: 1<<32 - 1}
+
+// export writes the copy behind what was exported of it before.
+func (n *node) export(t failer, b *backup) {
+	t.Helper()
+	if b.packs == nil {
+		b.packs = map[archive.Name][]byte{}
+	}
+	if err := n.exportTo(t, b, &bytes.Buffer{}); err != nil {
+		t.Fatalf("export: %v", err)
+	}
+}
+
+// exportTo is export by way of a writer, whose bytes are the pack's.
+func (n *node) exportTo(t failer, b *backup, to interface {
+	io.Writer
+	Bytes() []byte
+},
+) (err error) {
+	var out *export.Written
+	measure := archive.NewMeasure(to)
+	pack := archive.NewPackWriter(measure)
+	n.acquire(t, copyName, func(s *storage.Store) {
+		snap, e2 := s.Snapshot()
+		if e2 != nil {
+			t.Fatalf("snapshot: %v", e2)
+		}
+		defer func() { _ = snap.Close() }()
+		out, err = export.Write(context.Background(), export.WriteOptions{Source: snap, Pack: pack, Range: everything})
+	})
+	if err == nil {
+		err = pack.Close()
+	}
+	if err != nil {
+		return err
+	}
+	var id archive.UUID
+	binary.BigEndian.PutUint64(id[:], uint64(len(b.packs)))
+	object := measure.Object(archive.PackName(id))
+	b.packs[object.Name] = to.Bytes()
+	refs := func(entries []archive.Entry) (refs []archive.Ref) {
+		for _, e := range entries {
+			refs = append(refs, archive.Ref{Pack: &object, Kind: e.Kind, Extent: e.Extent})
+		}
+		return refs
+	}
+	b.shard.Range, b.shard.Copy, b.shard.Totals, b.shard.Locals = everything, out.Upto.Copy, out.Totals, refs(out.Locals)
+	b.shard.Chain = []archive.Step{{Range: everything, Upto: out.Upto, Refs: refs(out.Step)}}
+	return nil
+}
+
+func (b *backup) open(pack archive.Name) (io.ReaderAt, error) {
+	return bytes.NewReader(b.packs[pack]), nil
+}
+
+// restore fills a new copy.
+func (n *node) restore(t failer, b *backup, o *CloneOptions) (err error) {
+	t.Helper()
+	ctx := context.Background()
+	if n.Copies.Has(o.Target) {
+		if err := n.Copies.Drop(ctx, o.Target); err != nil {
+			t.Fatalf("drop: %v", err)
+		}
+	}
+	co := CreateOptions{Partitioned: n.partitioned(t), ID: uint64(len(b.packs) % 2)}
+	if err := n.Copies.Create(ctx, o.Target, co); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	o.Partitioned = co.Partitioned
+	ro := export.ReadOptions{Shard: &b.shard, Open: b.open, Belongs: o.belongs}
+	if o.Range == whole.Range {
+		ro.Belongs = nil
+	}
+	n.acquire(t, o.Target, func(s *storage.Store) {
+		ro.Target = s
+		var f *storage.Filling
+		if f, err = export.Read(ctx, ro); err == nil {
+			err = f.Ingest()
+		}
+	})
+	return err
+}
+
+// whole is a copy of all.
+var whole = CloneOptions{Source: copyName, Target: "shards/00000000-ffffffff/restored.1763600000", Range: ring.Range{End: 1<<32 - 1}}
+
+// restoreAll restores the copy as a whole and its halves, and compares them with the source.
+func (n *node) restoreAll(t failer, b *backup) {
+	t.Helper()
+	for _, o := range []CloneOptions{halves[0], halves[1], whole} {
+		if err := n.restore(t, b, &o); err != nil {
+			t.Fatalf("restore %s: %v", o.Target, err)
+		}
+		belongs := func(id string) bool { return o.belongs(id) }
+		if got, want := n.localsOf(o.Target, belongs), n.localsOf(copyName, belongs); got != want {
+			t.Fatalf("local documents of %s:\n%s\nwant:\n%s", o.Target, got, want)
+		}
+	}
+	n.compareHalves(t)
+	want, after := n.info(), uint64(0)
+	n.acquire(t, copyName, func(s *storage.Store) { after = s.Counters().PurgeTrimmed })
+	n.acquire(t, whole.Target, func(s *storage.Store) {
+		n.compareOrigin(t, s)
+		if err := s.Check(context.Background(), func(p string) { t.Fatalf("check: %s", p) }); err != nil {
+			t.Fatalf("check: %v", err)
+		}
+		if c := s.Counters(); c.Seq != want.Seq || c.PurgeSeq != want.PurgeSeq || c.Live != want.Live || c.Deleted != want.Deleted || c.Active != want.Active {
+			t.Fatalf("%+v, want %+v", c, want)
+		}
+	})
+	if got, want := n.feedOf(t, whole.Target), n.feedOf(t, copyName); !slices.Equal(got, want) {
+		t.Fatalf("changes are %q, want %q", got, want)
+	}
+	if got, want := n.purgesOf(t, whole.Target, after), n.purgesOf(t, copyName, after); !slices.Equal(got, want) {
+		t.Fatalf("purges are %q, want %q", got, want)
+	}
+	n.compareDocs(t, whole)
+}
+
+// TestExport does random requests, exports now and then, restores and compares.
+func TestExport(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := &run{rt: rt, m: &model{docs: map[string]*modelDoc{}, limit: rapid.IntRange(1, 6).Draw(rt, "limit")}, ids: cloneIDs}
+		r.n = open(t, newFS(), Options{})
+		r.n.create(CreateOptions{Partitioned: rapid.Bool().Draw(rt, "partitioned"), ID: rapid.Uint64Range(0, 1).Draw(rt, "small")})
+		defer func() { r.n.stop() }()
+		restored := func() {
+			var b backup
+			r.n.export(r.rt, &b)
+			r.n.restoreAll(r.rt, &b)
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"interactive": func(rt *rapid.T) { r.rt = rt; r.update(true) },
+			"replicated":  func(rt *rapid.T) { r.rt = rt; r.update(false) },
+			"large":       func(rt *rapid.T) { r.rt = rt; r.attachLarge() },
+			"purge":       func(rt *rapid.T) { r.rt = rt; r.purge() },
+			"purge all":   func(rt *rapid.T) { r.rt = rt; r.purgeDoc() },
+			"local":       func(rt *rapid.T) { r.rt = rt; r.putLocal() },
+			"compact": func(rt *rapid.T) {
+				r.rt = rt
+				if err := r.n.compactNow(Limits{PurgedInfos: rapid.IntRange(1, 4).Draw(rt, "purges")}); err != nil {
+					rt.Fatalf("compact: %v", err)
+				}
+				r.m.compact()
+			},
+			"restore": func(rt *rapid.T) { r.rt = rt; restored() },
+			"reopen": func(*rapid.T) {
+				fs := r.n.fs
+				r.n.stop()
+				r.n = open(t, fs, Options{})
+			},
+		})
+		r.rt = rt
+		restored()
+	})
+}
+
+// putLocal changes a local document, or deletes it.
+func (r *run) putLocal() {
+	id := rapid.SampledFrom([]string{"_local/a", "_local/b", "_local/c", "_local/shard-sync-x"}).Draw(r.rt, "local")
+	text := rapid.SampledFrom([]string{"", `{"a":1}`, `{"b":2}`}).Draw(r.rt, "text")
+	r.n.acquire(r.rt, copyName, func(s *storage.Store) {
+		err := r.n.states.submit(context.Background(), s, &exclusive{edits: true, fn: func(b *storage.Batch) error {
+			if text == "" {
+				b.DeleteLocal(id)
+			} else {
+				b.PutLocal(id, []byte(text))
+			}
+			return nil
+		}}, false)
+		if err != nil {
+			r.rt.Fatalf("local document: %v", err)
+		}
+	})
+}
+
+// exportSource makes a node whose copy has some of everything.
+func exportSource(t *testing.T) *node {
+	t.Helper()
+	n := start(t, Options{})
+	n.edit("_design/d", "", `{"views":{}}`)
+	if err := n.scatter(context.Background(), rand.New(rand.NewPCG(5, 6)), 30); err != nil {
+		t.Fatal(err)
+	}
+	n.edits(true, make1000(4)...)
+	for i := range 10 {
+		n.putLocal(context.Background(), copyName, fmt.Sprint("_local/", i), rev(t, ""), `{"a":1}`)
+	}
+	return n
+}
+
+// failingWriter fails at one call.
+type failingWriter struct {
+	bytes.Buffer
+	left int
+}
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	if w.left--; w.left == 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return w.Buffer.Write(b)
+}
+
+// Each write of a pack fails in turn: the export says so.
+func TestExportFails(t *testing.T) {
+	n := exportSource(t)
+	b := backup{packs: map[archive.Name][]byte{}}
+	every := int(stride(11))
+	for left := 1 + rand.IntN(every); ; left += every {
+		w := &failingWriter{left: left}
+		err := n.exportTo(t, &b, w)
+		if (err == nil) != (w.left > 0) {
+			t.Fatalf("write %d: %v", left, err)
+		}
+		if err == nil {
+			t.Logf("%d writes", left-w.left)
+			break
+		}
+	}
+	n.restoreAll(t, &b)
+}
+
+// A bit of a pack is flipped, or the pack is cut: what reads it says so, and nothing is visible.
+func TestRestoreDamaged(t *testing.T) {
+	n := exportSource(t)
+	var b backup
+	n.export(t, &b)
+	name := b.shard.Chain[0].Refs[0].Pack.Name
+	good := b.packs[name]
+	read := func(pack []byte) error {
+		b.packs[name] = pack
+		p, err := archive.OpenPack(bytes.NewReader(pack), int64(len(pack)))
+		if err != nil {
+			return err
+		}
+		for _, err := range p.All() {
+			if err != nil {
+				return err
+			}
+		}
+		return n.restore(t, &b, &whole)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 / stride(10) {
+		bad := slices.Clone(good)
+		if at := rng.IntN(len(bad)); rng.IntN(5) == 0 {
+			bad = bad[:at]
+		} else {
+			bad[at] ^= 1 << rng.IntN(8)
+		}
+		if err := read(bad); !fault.Is(err, fault.Corruption) {
+			t.Fatalf("%v", err)
+		}
+		n.restoredNothing(t)
+	}
+	// A step that ends elsewhere, the totals of another one, an entry of another kind, one that is cut.
+	for i, spoil := range []func(s *archive.Shard){
+		func(s *archive.Shard) { s.Chain[0].Upto.Seq++ },
+		func(s *archive.Shard) { s.Totals.Live++ },
+		func(s *archive.Shard) { s.Locals = s.Chain[0].Refs },
+		func(s *archive.Shard) { s.Chain[0].Refs[0].Length-- },
+		func(s *archive.Shard) { s.Chain[0].Refs = s.Chain[0].Refs[:0] },
+		func(s *archive.Shard) { s.Chain[0].Refs = s.Locals },
+	} {
+		shard := b.shard
+		b.shard.Chain = []archive.Step{shard.Chain[0]}
+		b.shard.Chain[0].Refs = slices.Clone(shard.Chain[0].Refs)
+		spoil(&b.shard)
+		if read(good) == nil {
+			t.Fatalf("spoilt in way %d, and restored", i)
+		}
+		n.restoredNothing(t)
+		b.shard = shard
+	}
+	if err := read(good); err != nil {
+		t.Fatal(err)
+	}
+	n.restoreAll(t, &b)
+}
+
+// restoredNothing fails unless a restore has left nothing.
+func (n *node) restoredNothing(t failer) {
+	t.Helper()
+	n.acquire(t, whole.Target, func(s *storage.Store) {
+		if s.Counters() != (storage.Counters{}) || len(s.Origins()) > 0 {
+			t.Fatalf("%+v, origins %v", s.Counters(), s.Origins())
+		}
+	})
+	list := func(dir string) []string {
+		files, err := n.fs.List(dir)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		return files
+	}
+	if files := list("/data/" + whole.Target); slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, ".upload") }) {
+		t.Fatalf("left behind: %q", files)
+	}
+	for _, dropped := range list("/data/staging") { // earlier targets are there, scratch directories are not
+		if files := list("/data/staging/" + dropped); !slices.ContainsFunc(files, identity.Is) {
+			t.Fatalf("left in %s: %q", dropped, files)
+		}
+	}
+}
