@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"divan/shard/ring"
 	"divan/storage"
 	"divan/storage/archive"
+	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/identity"
 )
@@ -47,6 +49,10 @@ func (n *node) exportTo(t failer, b *backup, to interface {
 },
 ) (err error) {
 	var out *export.Written
+	var since archive.Position
+	if len(b.shard.Chain) > 0 {
+		since = b.shard.Position()
+	}
 	measure := archive.NewMeasure(to)
 	pack := archive.NewPackWriter(measure)
 	n.acquire(t, copyName, func(s *storage.Store) {
@@ -55,7 +61,7 @@ func (n *node) exportTo(t failer, b *backup, to interface {
 			t.Fatalf("snapshot: %v", e2)
 		}
 		defer func() { _ = snap.Close() }()
-		out, err = export.Write(context.Background(), export.WriteOptions{Source: snap, Pack: pack, Range: everything})
+		out, err = export.Write(context.Background(), export.WriteOptions{Source: snap, Pack: pack, Range: everything, Since: since})
 	})
 	if err == nil {
 		err = pack.Close()
@@ -74,7 +80,7 @@ func (n *node) exportTo(t failer, b *backup, to interface {
 		return refs
 	}
 	b.shard.Range, b.shard.Copy, b.shard.Totals, b.shard.Locals = everything, out.Upto.Copy, out.Totals, refs(out.Locals)
-	b.shard.Chain = []archive.Step{{Range: everything, Upto: out.Upto, Refs: refs(out.Step)}}
+	b.shard.Chain = append(b.shard.Chain, archive.Step{Range: everything, Upto: out.Upto, Refs: refs(out.Step)})
 	return nil
 }
 
@@ -153,10 +159,14 @@ func TestExport(t *testing.T) {
 		r.n = open(t, newFS(), Options{})
 		r.n.create(CreateOptions{Partitioned: rapid.Bool().Draw(rt, "partitioned"), ID: rapid.Uint64Range(0, 1).Draw(rt, "small")})
 		defer func() { r.n.stop() }()
-		restored := func() {
-			var b backup
+		var b backup
+		export := func() {
+			trimmed := uint64(0)
+			r.n.acquire(r.rt, copyName, func(s *storage.Store) { trimmed = s.Counters().PurgeTrimmed })
+			if len(b.shard.Chain) > 0 && trimmed > b.shard.Position().PurgeSeq {
+				b = backup{} // archive.NewBase says so
+			}
 			r.n.export(r.rt, &b)
-			r.n.restoreAll(r.rt, &b)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"interactive": func(rt *rapid.T) { r.rt = rt; r.update(true) },
@@ -172,7 +182,8 @@ func TestExport(t *testing.T) {
 				}
 				r.m.compact()
 			},
-			"restore": func(rt *rapid.T) { r.rt = rt; restored() },
+			"export":  func(rt *rapid.T) { r.rt = rt; export() },
+			"restore": func(rt *rapid.T) { r.rt = rt; export(); r.n.restoreAll(r.rt, &b) },
 			"reopen": func(*rapid.T) {
 				fs := r.n.fs
 				r.n.stop()
@@ -180,7 +191,8 @@ func TestExport(t *testing.T) {
 			},
 		})
 		r.rt = rt
-		restored()
+		export()
+		r.n.restoreAll(r.rt, &b)
 	})
 }
 
@@ -203,19 +215,16 @@ func (r *run) putLocal() {
 	})
 }
 
-// exportSource makes a node whose copy has some of everything.
-func exportSource(t *testing.T) *node {
+// change makes some of everything in the copy.
+func (n *node) change(t testing.TB, rng *rand.Rand) {
 	t.Helper()
-	n := start(t, Options{})
-	n.edit("_design/d", "", `{"views":{}}`)
-	if err := n.scatter(context.Background(), rand.New(rand.NewPCG(5, 6)), 30); err != nil {
+	if err := n.scatter(context.Background(), rng, 30); err != nil {
 		t.Fatal(err)
 	}
 	n.edits(true, make1000(4)...)
-	for i := range 10 {
-		n.putLocal(context.Background(), copyName, fmt.Sprint("_local/", i), rev(t, ""), `{"a":1}`)
+	for range 5 {
+		n.putLocal(context.Background(), copyName, fmt.Sprint("_local/", rng.Uint64()), rev(t, ""), `{"a":1}`)
 	}
-	return n
 }
 
 // failingWriter fails at one call.
@@ -231,20 +240,24 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// Each write of a pack fails in turn: the export says so.
+// Each write of a pack fails in turn: the export says so. What was exported before is not touched.
 func TestExportFails(t *testing.T) {
-	n := exportSource(t)
+	n, rng := start(t, Options{}), rand.New(rand.NewPCG(5, 6))
+	n.edit("_design/d", "", `{"views":{}}`)
 	b := backup{packs: map[archive.Name][]byte{}}
 	every := int(stride(11))
-	for left := 1 + rand.IntN(every); ; left += every {
-		w := &failingWriter{left: left}
-		err := n.exportTo(t, &b, w)
-		if (err == nil) != (w.left > 0) {
-			t.Fatalf("write %d: %v", left, err)
-		}
-		if err == nil {
-			t.Logf("%d writes", left-w.left)
-			break
+	for range 3 {
+		n.change(t, rng)
+		for left := 1 + rand.IntN(every); ; left += every {
+			w := &failingWriter{left: left}
+			err := n.exportTo(t, &b, w)
+			if (err == nil) != (w.left > 0) {
+				t.Fatalf("write %d: %v", left, err)
+			}
+			if err == nil {
+				t.Logf("%d writes", left-w.left)
+				break
+			}
 		}
 	}
 	n.restoreAll(t, &b)
@@ -252,13 +265,16 @@ func TestExportFails(t *testing.T) {
 
 // A bit of a pack is flipped, or the pack is cut: what reads it says so, and nothing is visible.
 func TestRestoreDamaged(t *testing.T) {
-	n := exportSource(t)
+	n, rng := start(t, Options{}), rand.New(rand.NewPCG(3, 4))
 	var b backup
-	n.export(t, &b)
-	name := b.shard.Chain[0].Refs[0].Pack.Name
-	good := b.packs[name]
-	read := func(pack []byte) error {
+	for range 3 {
+		n.change(t, rng)
+		n.export(t, &b)
+	}
+	read := func(name archive.Name, pack []byte) error {
+		good := b.packs[name]
 		b.packs[name] = pack
+		defer func() { b.packs[name] = good }()
 		p, err := archive.OpenPack(bytes.NewReader(pack), int64(len(pack)))
 		if err != nil {
 			return err
@@ -270,22 +286,26 @@ func TestRestoreDamaged(t *testing.T) {
 		}
 		return n.restore(t, &b, &whole)
 	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 200 / stride(10) {
-		bad := slices.Clone(good)
+	for i := range 300 / int(stride(10)) {
+		name := b.shard.Chain[i%3].Refs[0].Pack.Name
+		bad := slices.Clone(b.packs[name])
 		if at := rng.IntN(len(bad)); rng.IntN(5) == 0 {
 			bad = bad[:at]
 		} else {
 			bad[at] ^= 1 << rng.IntN(8)
 		}
-		if err := read(bad); !fault.Is(err, fault.Corruption) {
+		if err := read(name, bad); !fault.Is(err, fault.Corruption) {
 			t.Fatalf("%v", err)
 		}
 		n.restoredNothing(t)
 	}
 	// A step that ends elsewhere, the totals of another one, an entry of another kind, one that is cut.
 	for i, spoil := range []func(s *archive.Shard){
-		func(s *archive.Shard) { s.Chain[0].Upto.Seq++ },
+		func(s *archive.Shard) { s.Chain[1].Upto.Seq++ },
+		func(s *archive.Shard) { s.Chain = slices.Delete(s.Chain, 1, 2) },
+		func(s *archive.Shard) { s.Chain[1], s.Chain[2] = s.Chain[2], s.Chain[1] },
+		func(s *archive.Shard) { s.Chain = s.Chain[1:] },
+		func(s *archive.Shard) { s.Chain = s.Chain[:2] },
 		func(s *archive.Shard) { s.Totals.Live++ },
 		func(s *archive.Shard) { s.Locals = s.Chain[0].Refs },
 		func(s *archive.Shard) { s.Chain[0].Refs[0].Length-- },
@@ -293,19 +313,94 @@ func TestRestoreDamaged(t *testing.T) {
 		func(s *archive.Shard) { s.Chain[0].Refs = s.Locals },
 	} {
 		shard := b.shard
-		b.shard.Chain = []archive.Step{shard.Chain[0]}
+		b.shard.Chain = slices.Clone(shard.Chain)
 		b.shard.Chain[0].Refs = slices.Clone(shard.Chain[0].Refs)
 		spoil(&b.shard)
-		if read(good) == nil {
+		if err := n.restore(t, &b, &whole); err == nil {
 			t.Fatalf("spoilt in way %d, and restored", i)
 		}
 		n.restoredNothing(t)
 		b.shard = shard
 	}
-	if err := read(good); err != nil {
-		t.Fatal(err)
+	n.restoreAll(t, &b)
+}
+
+// An increment is larger than what is sorted at once: changes and purges come in several tables.
+func TestExportManyChanges(t *testing.T) {
+	n := start(t, Options{})
+	n.edit("first", "", "{}")
+	var b backup
+	n.export(t, &b)
+	var purges []PurgeItem
+	for i := range 9 {
+		edits := make([]Edit, 1000)
+		for k := range edits {
+			edits[k] = Edit{ID: fmt.Sprint("doc", k, "-", i), Body: []byte("{}")}
+		}
+		for k, r := range n.edits(true, edits...) {
+			purges = append(purges, PurgeItem{ID: edits[k].ID, Revs: []doc.Rev{r.Rev}})
+		}
+	}
+	n.export(t, &b)
+	if refs := b.shard.Chain[1].Refs; len(refs) < 3 {
+		t.Fatalf("%d tables", len(refs))
 	}
 	n.restoreAll(t, &b)
+	for some := range slices.Chunk(purges[:len(purges)-100], 100) {
+		if _, err := n.Purge(context.Background(), copyName, some); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.export(t, &b)
+	if refs := b.shard.Chain[2].Refs; len(refs) < 3 {
+		t.Fatalf("%d tables", len(refs))
+	}
+	n.restoreAll(t, &b)
+}
+
+// Exports and restores ask before they go on; a refusal ends them, and leaves nothing.
+func TestExportAsks(t *testing.T) {
+	n, refused := start(t, Options{}), errors.New("not now")
+	n.change(t, rand.New(rand.NewPCG(7, 8)))
+	var b backup
+	n.export(t, &b)
+	asked := 0
+	pace := func(_ context.Context, bytes int) error {
+		if asked += bytes; asked > 1<<20 {
+			return refused
+		}
+		return nil
+	}
+	n.acquire(t, copyName, func(s *storage.Store) {
+		snap, err := s.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = snap.Close() }()
+		_, err = export.Write(context.Background(), export.WriteOptions{
+			Source: snap, Pack: archive.NewPackWriter(io.Discard), Range: everything, Pace: pace,
+		})
+		if !errors.Is(err, refused) {
+			t.Fatal(err)
+		}
+	})
+	if err := n.restore(t, &b, &whole); err != nil { // makes the copy
+		t.Fatal(err)
+	}
+	if err := n.Copies.Drop(context.Background(), whole.Target); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Copies.Create(context.Background(), whole.Target, CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	n.acquire(t, whole.Target, func(s *storage.Store) {
+		asked = 0
+		_, err := export.Read(context.Background(), export.ReadOptions{Target: s, Shard: &b.shard, Open: b.open, Pace: pace})
+		if !errors.Is(err, refused) {
+			t.Fatal(err)
+		}
+	})
+	n.restoredNothing(t)
 }
 
 // restoredNothing fails unless a restore has left nothing.

@@ -58,6 +58,8 @@ func TestFormat(t *testing.T) {
 			"10 ac02 01 02 03 04 05 0b f80a",
 		},
 		{"origins key", keyspace.AppendMeta(nil, keyspace.MetaOrigins), "6d 00 6f726967696e73"},
+		{"since key", keyspace.AppendMeta(nil, keyspace.MetaSince), "6d 00 73696e6365"},
+		{"since", format.AppendPosition(nil, format.Position{Seq: 300, PurgeSeq: 1}), "10 ac02 01"},
 		{"origins", format.AppendOrigins(nil, []Origin{{UUID: [16]byte{1}, Upto: 300}}), "10 01 01000000000000000000000000000000 ac02"},
 		{
 			"change", format.AppendChange(nil, rec),

@@ -13,6 +13,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/instance"
+	"divan/storage/keyspace"
 	"divan/storage/records"
 )
 
@@ -71,8 +72,7 @@ func (r *Restoring) Add(table io.Reader) error {
 	if err := r.write(path, table); err != nil {
 		return err
 	}
-	//nolint:forbidigo // only traced; an ingestion cannot be given up half way
-	err := r.inst.DB().Ingest(context.Background(), []string{path})
+	err := r.ingest(path)
 	switch {
 	case err == nil:
 		return r.inst.Err()
@@ -80,6 +80,41 @@ func (r *Restoring) Add(table io.Reader) error {
 		return fault.Wrap(fault.Corruption, "A table does not open.", err)
 	}
 	return instance.DiskError("restore store", err)
+}
+
+// ingest makes a table part of the instance.
+func (r *Restoring) ingest(path string) error {
+	before, _, err := r.Content()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background() //nolint:forbidigo // only traced; an ingestion cannot be given up half way
+	if before != (Counters{}) { // a base is there
+		if err := bulkload.Replace(ctx, r.inst.DB(), path, r.s.env.o.FS, r.inst.ReaderOptions(restoringKind())); err != nil {
+			return err
+		}
+	}
+	if err := r.inst.DB().Ingest(ctx, []string{path}); err != nil {
+		return err
+	}
+	return r.follows(before)
+}
+
+// follows checks, once a dump is whole, that it goes on from the one before.
+func (r *Restoring) follows(before Counters) error {
+	now, _, err := r.Content()
+	if err != nil || now == before {
+		return err
+	}
+	text, _, err := records.Value(r.inst.DB(), keyspace.AppendMeta(nil, keyspace.MetaSince))
+	var since format.Position
+	if err == nil && text != nil {
+		since, err = format.DecodePosition(text)
+	}
+	if err == nil && since != (format.Position{Seq: before.Seq, PurgeSeq: before.PurgeSeq}) {
+		err = format.Corrupt("backup: a step is not of the one before it")
+	}
+	return err
 }
 
 // write makes a file of a table.

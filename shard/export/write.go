@@ -2,20 +2,25 @@ package export
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"divan/storage"
 	"divan/storage/archive"
 	"divan/storage/bulkload"
+	"divan/storage/format"
 )
 
-// WriteOptions say what is written. All are required but Pace.
+// WriteOptions say what is written. All are required but Since and Pace.
 type WriteOptions struct {
 	Source   *storage.Snapshot // durable
 	Pack     *archive.PackWriter
 	Database archive.UUID
 	Range    archive.Range // of the ids in the source
-	Pace     Pace
+	// Since is where the last step has ended, of a copy that this one is; zero: a base is written.
+	// What changed later makes an increment.
+	Since archive.Position
+	Pace  Pace
 }
 
 // Written describes a store in a pack. Totals are those of an archive.Shard; the entries become
@@ -27,13 +32,16 @@ type Written struct {
 	Locals []archive.Entry
 }
 
-// Write writes a base. It reads the snapshot once, keyspace by keyspace, and holds no more than a
-// table's index in memory. After an error the pack is of no use.
+// Write writes a base or an increment, and all local documents. Of a base it reads the snapshot
+// once, keyspace by keyspace, and holds no more than the index of a table in memory; of an
+// increment also some MB that it sorts. After an error the pack is of no use.
+//
+// archive.NewBase tells when an increment cannot be written.
 func Write(ctx context.Context, o WriteOptions) (*Written, error) {
 	totals := o.Source.Counters()
 	out := &Written{Totals: totals, Upto: position(o.Source.Store().UUID(), totals.Seq, totals.PurgeSeq)}
 	tables := &sink{pack: o.Pack, label: archive.Label{Kind: archive.KindTable, Database: o.Database, Range: o.Range, Seq: totals.Seq}}
-	if err := o.dump(ctx, tables).All(); err != nil {
+	if err := o.documents(o.dump(ctx, tables)); err != nil {
 		return nil, fmt.Errorf("export documents: %w", err)
 	}
 	locals := &sink{pack: o.Pack, label: tables.label}
@@ -43,6 +51,16 @@ func Write(ctx context.Context, o WriteOptions) (*Written, error) {
 	}
 	out.Step, out.Locals = tables.entries, locals.entries
 	return out, nil
+}
+
+func (o *WriteOptions) documents(d *bulkload.Dump) error {
+	switch o.Since.Copy {
+	case archive.UUID{}:
+		return d.All()
+	case o.Source.Store().UUID():
+		return d.Since(format.Position{Seq: o.Since.Seq, PurgeSeq: o.Since.PurgeSeq})
+	}
+	return errors.New("the last step is of another copy")
 }
 
 func (o *WriteOptions) dump(ctx context.Context, s *sink) *bulkload.Dump {

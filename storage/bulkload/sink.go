@@ -48,6 +48,24 @@ func (t *tableStream) set(key, value []byte) error {
 	return t.table.Set(key, value)
 }
 
+func (t *tableStream) delete(key []byte) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	t.size += len(key)
+	return t.table.Delete(key)
+}
+
+// deleteRange deletes keys that tables before this one have. Ranges come in the order of their
+// keys, apart from that of entries.
+func (t *tableStream) deleteRange(from, to []byte) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	t.size += len(from) + len(to)
+	return t.table.DeleteRange(from, to)
+}
+
 // end ends the table that is open. After an error it gives back what the table holds.
 func (t *tableStream) end(err error) error {
 	if t.table == nil {

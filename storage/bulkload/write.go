@@ -5,7 +5,6 @@
 package bulkload
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -238,41 +237,4 @@ func (f *filler) copyLocals() error {
 		}
 		return nil
 	}, nil)
-}
-
-// walker goes to keys in ascending order.
-type walker struct {
-	it *pebble.Iterator
-	on bool // it has been at a key
-}
-
-// close closes the iterator, when there is one.
-func (w *walker) close() error {
-	if w.it == nil {
-		return nil
-	}
-	err := errors.Join(w.it.Error(), w.it.Close())
-	*w = walker{}
-	return err
-}
-
-// nearby is how many entries a walker passes before it seeks.
-const nearby = 8
-
-// to goes to the first entry at a key or behind it.
-func (w *walker) to(key []byte) bool {
-	if !w.on {
-		w.on = true
-		return w.it.SeekGE(key)
-	}
-	for range nearby {
-		if !w.it.Valid() || bytes.Compare(w.it.Key(), key) >= 0 {
-			return w.it.Valid()
-		}
-		w.it.Next()
-	}
-	if w.it.Valid() && bytes.Compare(w.it.Key(), key) >= 0 {
-		return true
-	}
-	return w.it.SeekGE(key)
 }

@@ -327,6 +327,13 @@ func (i *Instance) WriterOptions(k Kind) sstable.WriterOptions {
 	return o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
 }
 
+// ReaderOptions are for tables that were made outside of the open instance.
+func (i *Instance) ReaderOptions(k Kind) sstable.ReaderOptions {
+	o := i.options(k)
+	o.EnsureDefaults()
+	return o.MakeReaderOptions()
+}
+
 // splitTables is the size of memtables from which on a flush or compaction makes
 // tables of one keyspace each. Smaller stores keep one table for everything:
 // there may be tens of thousands of them.

@@ -41,6 +41,7 @@ const (
 const (
 	MetaCounters = "counters" // the totals of the store
 	MetaOrigins  = "origins"  // the stores that it continues; none: there is no entry
+	MetaSince    = "since"    // only in a dump: where the one has ended that it comes after
 )
 
 // PrefixLen is the length of keyspace and bucket.
