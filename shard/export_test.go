@@ -10,8 +10,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
 	"divan/shard/export"
@@ -21,6 +25,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/identity"
+	"divan/storage/storagetest"
 )
 
 // backup is what was exported of a copy.
@@ -89,7 +94,7 @@ func (b *backup) open(pack archive.Name) (io.ReaderAt, error) {
 }
 
 // restore fills a new copy.
-func (n *node) restore(t failer, b *backup, o *CloneOptions) (err error) {
+func (n *node) restore(t failer, b *backup, o *CloneOptions) error {
 	t.Helper()
 	ctx := context.Background()
 	if n.Copies.Has(o.Target) {
@@ -102,6 +107,12 @@ func (n *node) restore(t failer, b *backup, o *CloneOptions) (err error) {
 		t.Fatalf("create: %v", err)
 	}
 	o.Partitioned = co.Partitioned
+	return n.restoreInto(t, b, o)
+}
+
+// restoreInto fills a copy that is there.
+func (n *node) restoreInto(t failer, b *backup, o *CloneOptions) (err error) {
+	t.Helper()
 	ro := export.ReadOptions{Shard: &b.shard, Open: b.open, Belongs: o.belongs}
 	if o.Range == whole.Range {
 		ro.Belongs = nil
@@ -109,8 +120,11 @@ func (n *node) restore(t failer, b *backup, o *CloneOptions) (err error) {
 	n.acquire(t, o.Target, func(s *storage.Store) {
 		ro.Target = s
 		var f *storage.Filling
-		if f, err = export.Read(ctx, ro); err == nil {
-			err = f.Ingest()
+		if f, err = export.Read(context.Background(), ro); err != nil {
+			return
+		}
+		if err = f.Ingest(); err != nil {
+			err = errors.Join(err, f.Discard())
 		}
 	})
 	return err
@@ -216,14 +230,14 @@ func (r *run) putLocal() {
 }
 
 // change makes some of everything in the copy.
-func (n *node) change(t testing.TB, rng *rand.Rand) {
-	t.Helper()
+func (n *node) change(tb testing.TB, rng *rand.Rand) {
+	tb.Helper()
 	if err := n.scatter(context.Background(), rng, 30); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n.edits(true, make1000(4)...)
 	for range 5 {
-		n.putLocal(context.Background(), copyName, fmt.Sprint("_local/", rng.Uint64()), rev(t, ""), `{"a":1}`)
+		n.putLocal(context.Background(), copyName, fmt.Sprint("_local/", rng.Uint64()), rev(tb, ""), `{"a":1}`)
 	}
 }
 
@@ -401,6 +415,67 @@ func TestExportAsks(t *testing.T) {
 		}
 	})
 	n.restoredNothing(t)
+}
+
+// Each operation of the disk fails in turn while a copy is restored: the restore says so, unless it
+// does not matter. The copy is empty then or has all, and can be restored.
+func TestRestoreFails(t *testing.T) {
+	base := storagetest.NewCrashFS()
+	n, rng := open(t, base, Options{}), rand.New(rand.NewPCG(3, 4))
+	n.create(CreateOptions{})
+	var b backup
+	for range 2 {
+		if err := n.scatter(context.Background(), rng, 4); err != nil {
+			t.Fatal(err)
+		}
+		n.export(t, &b)
+	}
+	if err := n.Copies.Create(context.Background(), whole.Target, CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	n.stop()
+	failed, every := 0, stride(8)
+	for k := 1 + rand.Int64N(every); ; k += every {
+		var count, off atomic.Int64
+		disk := base.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng})
+		n := open(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if !strings.Contains(op.Path, whole.Target) && !strings.Contains(op.Path, "/staging/") || op.Kind.ReadOrWrite() == errorfs.OpIsRead {
+				return nil
+			}
+			if off.Load() == 0 && count.Add(1) == k {
+				return syscall.EIO
+			}
+			return nil
+		})), Options{})
+		err := n.restoreInto(t, &b, &whole)
+		off.Store(1)
+		_ = n.Close()        // a store that has failed says so
+		_ = n.engine.Close() // again
+		n = open(t, disk, Options{})
+		empty := false
+		n.acquire(t, whole.Target, func(s *storage.Store) { empty = s.Counters() == storage.Counters{} })
+		if err == nil && empty {
+			t.Fatalf("operation %d: nothing is there", k)
+		}
+		if err != nil {
+			failed++
+		}
+		if empty {
+			if err := n.restoreInto(t, &b, &whole); err != nil {
+				t.Fatalf("operation %d: %v", k, err)
+			}
+		}
+		n.compareDocs(t, whole)
+		n.check()
+		n.stop()
+		if count.Load() < k {
+			t.Logf("%d operations", count.Load())
+			break
+		}
+	}
+	if failed*int(every) < 10 {
+		t.Errorf("only %d operations failed", failed)
+	}
 }
 
 // restoredNothing fails unless a restore has left nothing.

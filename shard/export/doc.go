@@ -6,11 +6,10 @@ package export
 import (
 	"context"
 
-	"divan/storage/archive"
 	"divan/storage/fault"
 )
 
-// Pace, when set, returns when so many bytes more may be read.
+// Pace returns when so many bytes more may be read. When it is nil, they may be at once.
 type Pace func(ctx context.Context, bytes int) error
 
 // wait calls the pace, if there is one.
@@ -26,9 +25,4 @@ func (p Pace) wait(ctx context.Context, bytes int) error {
 
 func damaged(what string) error {
 	return fault.New(fault.Corruption, "The backup is damaged: "+what+".")
-}
-
-// position is how far a store has come.
-func position(copyID archive.UUID, seq, purgeSeq uint64) archive.Position {
-	return archive.Position{Copy: copyID, Seq: seq, PurgeSeq: purgeSeq}
 }

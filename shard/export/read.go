@@ -32,7 +32,7 @@ func Read(ctx context.Context, o ReadOptions) (_ *storage.Filling, err error) {
 		return nil, err
 	}
 	r := &reader{ReadOptions: &o, ctx: ctx, into: into}
-	filling, err := r.read()
+	filling, err := r.read() //nolint:contextcheck // an ingestion cannot be given up half way
 	if e2 := into.Close(); e2 != nil && err == nil {
 		return nil, errors.Join(e2, filling.Discard())
 	}

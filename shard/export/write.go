@@ -39,7 +39,7 @@ type Written struct {
 // archive.NewBase tells when an increment cannot be written.
 func Write(ctx context.Context, o WriteOptions) (*Written, error) {
 	totals := o.Source.Counters()
-	out := &Written{Totals: totals, Upto: position(o.Source.Store().UUID(), totals.Seq, totals.PurgeSeq)}
+	out := &Written{Totals: totals, Upto: archive.Position{Copy: o.Source.Store().UUID(), Seq: totals.Seq, PurgeSeq: totals.PurgeSeq}}
 	tables := &sink{pack: o.Pack, label: archive.Label{Kind: archive.KindTable, Database: o.Database, Range: o.Range, Seq: totals.Seq}}
 	if err := o.documents(o.dump(ctx, tables)); err != nil {
 		return nil, fmt.Errorf("export documents: %w", err)
