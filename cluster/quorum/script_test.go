@@ -75,8 +75,10 @@ type script struct {
 //	classify                   the words of the input, as answers to an edit
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		s := &script{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			switch d.Cmd {
 			case "write", "decide", "follow", "reconsider", "withdraw", "fail", "restart":
 				return s.onWrite(t, d)

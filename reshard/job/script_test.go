@@ -32,8 +32,10 @@ import (
 //	halves                 of the ranges of the input
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		var w *world
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			before := ""
 			switch d.Cmd {
 			case "halves":

@@ -32,8 +32,10 @@ type script struct {
 //	apply    does what the plan says, and shows the shards
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		s := &script{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			switch d.Cmd {
 			case "cluster", "change":
 				if d.Cmd == "cluster" {
