@@ -3,6 +3,7 @@ package bulkload
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
@@ -71,23 +72,24 @@ func (t *tableStream) end(err error) error {
 	if t.table == nil {
 		return nil
 	}
-	t.into.failed = err != nil
+	t.into.failed.Store(err != nil)
 	err = t.table.Close()
 	t.table = nil
 	return err
 }
 
-// sinkTable is a table of a sink. It implements objstorage.Writable.
+// sinkTable is a table of a sink. It implements objstorage.Writable, which the writer of the table
+// calls on a goroutine of its own until it is closed.
 type sinkTable struct {
 	sink   Sink
-	failed bool // the work has ended; what comes is lost
+	failed atomic.Bool // the work has ended; what comes is lost
 }
 
 var errGivenUp = errors.New("the table was given up")
 
 // Write implements objstorage.Writable.
 func (s *sinkTable) Write(b []byte) error {
-	if s.failed {
+	if s.failed.Load() {
 		return errGivenUp
 	}
 	_, err := s.sink.Write(b)
@@ -96,7 +98,7 @@ func (s *sinkTable) Write(b []byte) error {
 
 // Finish implements objstorage.Writable.
 func (s *sinkTable) Finish() error {
-	if s.failed {
+	if s.failed.Load() {
 		return errGivenUp
 	}
 	return s.sink.End()
